@@ -1,0 +1,1 @@
+"""Words shared with providers: images in messages and request budgets."""

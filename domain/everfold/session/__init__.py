@@ -1,0 +1,1 @@
+"""Sessions as aggregates: the log, the surface fold, projections, forks and repair."""

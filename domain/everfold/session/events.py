@@ -1,0 +1,290 @@
+"""The two forms of an event: a plain record, and the stored carrier that decodes on demand.
+
+A stored row is (stream id, version, topic, state). The topic is the event type, escaped, with a
+trailing `?` when the event is ignorable; the state is JSON whose keys stand in one fixed order,
+so that a fold can recognise the commonest events by their first bytes. Neither holds the stream id
+or the version: a copied row stays true.
+"""
+
+import enum
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol
+from urllib.parse import quote, unquote
+
+import orjson
+
+from everfold.session.frozen import FrozenDict, FrozenList, Json, freeze
+from everfold.session.ids import seq_of
+from everfold.session.lossless import decode
+
+CREATED_TOPIC = "session/created"
+"""Topic of the first row of every stream, the header."""
+
+APPEND = b'{"surfaceOp":"append","eventId":'
+"""First bytes of the state of an event that is placed at the end and cites no sources."""
+
+
+class Absent(enum.Enum):
+    """The one value that stands for a field that is not there (null is there)."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+class EventLike(Protocol):
+    """What the fold and the interpreters read of an event."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def data(self) -> Json: ...
+    @property
+    def surface_op(self) -> Json | Literal[Absent.ABSENT]: ...
+    @property
+    def source_event_seqs(self) -> Json | Literal[Absent.ABSENT]: ...
+    @property
+    def ignorable(self) -> bool: ...
+    @property
+    def is_plain_append(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event record as lists, files and callers hold it (field reference, section 1)."""
+
+    type: str
+    seq: int
+    data: Json
+    time: int = 0
+    surface_op: Json | Literal[Absent.ABSENT] = ABSENT
+    source_event_seqs: Json | Literal[Absent.ABSENT] = ABSENT
+    ignorable: bool = False
+
+    @classmethod
+    def of(cls, record: Mapping[str, Json]) -> "Event":
+        """Return the event of a record with the wire's field names; nothing is checked."""
+        return cls(
+            type=record["type"],
+            seq=record["seq"],
+            data=record.get("data"),
+            time=record.get("time", 0),
+            surface_op=record.get("surfaceOp", ABSENT),
+            source_event_seqs=record.get("sourceEventSeqs", ABSENT),
+            ignorable=record.get("ignorable", False) is True,
+        )
+
+    @property
+    def is_plain_append(self) -> bool:
+        """Whether the event is placed at the end and cites no sources."""
+        return self.surface_op == "append" and self.source_event_seqs is ABSENT
+
+    def record(self) -> dict[str, Json]:
+        """Return the record with the wire's field names."""
+        return _record(self, self.time)
+
+
+class Recorded:
+    """A stored event: four stored fields, everything else decoded when asked for.
+
+    Attributes:
+        originator_id: the stream.
+        originator_version: position in it, from 1 (the header).
+        topic: escaped event type, `?` at the end when ignorable.
+        state: the stored bytes; never written again.
+    """
+
+    __slots__ = ("__weakref__", "_data", "originator_id", "originator_version", "state", "topic")
+
+    def __init__(
+        self, originator_id: str, originator_version: int, topic: str, state: bytes
+    ) -> None:
+        self.originator_id = originator_id
+        self.originator_version = originator_version
+        self.topic = topic
+        self.state = state
+        self._data: weakref.ref[FrozenDict | FrozenList] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Recorded)
+            and self.originator_id == other.originator_id
+            and self.originator_version == other.originator_version
+            and self.topic == other.topic
+            and self.state == other.state
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.originator_id, self.originator_version))
+
+    def __repr__(self) -> str:
+        return f"<Recorded {self.originator_id!r} seq {self.seq} {self.topic}>"
+
+    @property
+    def seq(self) -> int:
+        """Position among the session's events, from 0; -1 for the header."""
+        return seq_of(self.originator_version)
+
+    @property
+    def type(self) -> str:
+        """The event type."""
+        return type_of(self.topic)
+
+    @property
+    def ignorable(self) -> bool:
+        """Whether a reader that does not know the type may pass over it."""
+        return self.topic.endswith("?")
+
+    @property
+    def is_plain_append(self) -> bool:
+        """Whether the event is placed at the end and cites no sources; nothing is decoded."""
+        return self.state.startswith(APPEND)
+
+    @property
+    def data(self) -> Json:
+        """The payload, frozen; the same object for as long as somebody holds it."""
+        value = self._data() if self._data is not None else None
+        if value is not None:
+            return value
+        payload = freeze(self.envelope()["data"])
+        if isinstance(payload, (FrozenDict, FrozenList)):
+            self._data = weakref.ref(payload)
+        return payload
+
+    @property
+    def time(self) -> int:
+        """When the event was decided, in milliseconds since 1970 UTC."""
+        return int(self.envelope()["time"])
+
+    @property
+    def surface_op(self) -> Json | Literal[Absent.ABSENT]:
+        """The placement marker."""
+        return "append" if self.is_plain_append else self.envelope().get("surfaceOp", ABSENT)
+
+    @property
+    def source_event_seqs(self) -> Json | Literal[Absent.ABSENT]:
+        """The seqs of the events that this one was made from."""
+        return ABSENT if self.is_plain_append else self.envelope().get("sourceEventSeqs", ABSENT)
+
+    @property
+    def event_id(self) -> str:
+        """The id by which a repeated commit is recognised; unique within the stream."""
+        return str(self.envelope()["eventId"])
+
+    def envelope(self) -> dict[str, Json]:
+        """Return all that the state holds, decoded anew."""
+        value = decode(self.state)
+        if not isinstance(value, dict) or "data" not in value:
+            raise ValueError("the stored state is not an event envelope")
+        return value
+
+    def content(self) -> bytes:
+        """Return the stored bytes from the payload on: equal for two decisions of the same payload."""
+        return self.state[self.state.index(b',"data":') :]
+
+    def record(self) -> dict[str, Json]:
+        """Return the event as a record with the wire's field names."""
+        envelope = self.envelope()
+        event = Event(
+            type=self.type,
+            seq=self.seq,
+            data=envelope["data"],
+            surface_op=envelope.get("surfaceOp", ABSENT),
+            source_event_seqs=envelope.get("sourceEventSeqs", ABSENT),
+            ignorable=self.ignorable,
+        )
+        return _record(event, envelope["time"])
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who decided an event and why, kept beside its payload."""
+
+    actor: str | None = None
+    correlation_id: str | None = None
+
+    def fragment(self) -> bytes:
+        """Return the JSON members to be written after the time."""
+        parts = b""
+        if self.actor is not None:
+            parts += b',"actor":' + orjson.dumps(self.actor)
+        if self.correlation_id is not None:
+            parts += b',"correlationId":' + orjson.dumps(self.correlation_id)
+        return parts
+
+
+NO_ORIGIN = Origin()
+
+
+def state_bytes(
+    data: bytes,
+    *,
+    event_id: str,
+    time_ms: int,
+    placement: bytes = b"",
+    origin: bytes = b"",
+) -> bytes:
+    """Return the state of a row; every part is JSON already, the event id is plain text.
+
+    Args:
+        data: the encoded payload.
+        placement: `"surfaceOp":…,` and `"sourceEventSeqs":…,` members, in that order, or nothing.
+        origin: members after the time, each with its leading comma.
+    """
+    return b'{%b"eventId":%b,"time":%d%b,"data":%b}' % (
+        placement,
+        orjson.dumps(event_id),
+        time_ms,
+        origin,
+        data,
+    )
+
+
+PLAIN_PLACEMENT = b'"surfaceOp":"append",'
+
+
+def placement_bytes(
+    surface_op: Json | Literal[Absent.ABSENT],
+    sources: Sequence[int] | Literal[Absent.ABSENT],
+) -> bytes:
+    """Return the members that place an event on the surface, as `state_bytes` wants them."""
+    if surface_op is ABSENT:
+        return b""
+    placement = b'"surfaceOp":%b,' % orjson.dumps(surface_op)
+    if sources is not ABSENT:
+        placement += b'"sourceEventSeqs":%b,' % orjson.dumps(list(sources))
+    return placement
+
+
+def topic_of(type_: str, *, ignorable: bool = False) -> str:
+    """Return the topic of an event type: `?`, `@`, `%`, controls and non-ASCII are escaped."""
+    topic = quote(type_, safe="/.:_-~ +")
+    return topic + "?" if ignorable else topic
+
+
+def type_of(topic: str) -> str:
+    """Return the event type that a topic names."""
+    if topic.isascii() and "%" not in topic and "?" not in topic and "@" not in topic:
+        return topic
+    return unquote(topic.removesuffix("?").partition("@")[0])
+
+
+def _record(event: Event, time_ms: int) -> dict[str, Json]:
+    record: dict[str, Json] = {
+        "type": event.type,
+        "seq": event.seq,
+        "time": time_ms,
+        "data": event.data,
+    }
+    if event.surface_op is not ABSENT:
+        record["surfaceOp"] = event.surface_op
+    if event.source_event_seqs is not ABSENT:
+        record["sourceEventSeqs"] = event.source_event_seqs
+    if event.ignorable:
+        record["ignorable"] = True
+    return record

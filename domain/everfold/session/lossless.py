@@ -1,0 +1,165 @@
+"""JSON without loss: what is stored reads back as the very value that was given (R138 to R140).
+
+The fast path lets the C encoder and decoder do the round trip and compares; only a value that
+does not come back equal, or whose bytes look suspicious, is walked in Python to name the place.
+"""
+
+import math
+import re
+
+import orjson
+
+from everfold.session.errors import LosslessError
+from everfold.session.frozen import Json
+
+MAX_DEPTH = 200
+MAX_WHOLE = 2**53 - 1
+
+_HUGE = re.compile(rb"[:,\[]-?(?:[0-9]{16,}|[0-9.]+e[0-9]{2,})")
+_STRICT = orjson.OPT_STRICT_INTEGER
+
+
+def whole(value: object) -> int | None:
+    """Return `value` as an int if it is a whole number of JSON, else None.
+
+    Whole: from -(2^53-1) to 2^53-1; `3.0` counts, -0 and booleans do not (R5).
+    """
+    if type(value) is int:
+        return value if -MAX_WHOLE <= value <= MAX_WHOLE else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    if not math.isfinite(value) or value != int(value) or abs(value) > MAX_WHOLE:
+        return None
+    if value == 0 and math.copysign(1.0, value) < 0:
+        return None
+    return int(value)
+
+
+def natural(value: object) -> int | None:
+    """Return `value` as an int if it is a whole number from 0, else None."""
+    number = whole(value)
+    return number if number is not None and number >= 0 else None
+
+
+def encode(value: Json, path: str = "data") -> tuple[bytes, Json]:
+    """Return the stored form of `value`, and a copy of it read back from those bytes.
+
+    The form is compact UTF-8 JSON in the given key order.
+
+    Args:
+        path: what to call the value in a refusal.
+
+    Raises:
+        LosslessError: it would not survive the round trip; the message names the place.
+    """
+    try:
+        data = orjson.dumps(value, option=_STRICT)
+    except (TypeError, RecursionError) as error:
+        _explain(value, path)
+        raise LosslessError(path, f"cannot be written as JSON: {error}") from error
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        _explain(value, path)
+    copy = orjson.loads(data)
+    if copy != value or _is_suspicious(data):
+        _explain(value, path)
+    return data, copy
+
+
+def decode(data: bytes) -> Json:
+    """Return the value that these bytes hold.
+
+    Raises:
+        LosslessError: not JSON.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise LosslessError("the stored bytes", f"are not JSON: {error}") from error
+
+
+def _is_suspicious(data: bytes) -> bool:
+    if b"-0.0" in data or b"null" in data:
+        return True
+    # A float of 2^53 or more is written with an exponent, or with 16 digits before ".0".
+    if b"e" in data or b".0" in data:
+        return _HUGE.search(data) is not None
+    return False
+
+
+def _explain(value: Json, path: str) -> None:
+    """Refuse the first part of `value` that is not JSON; return if there is none."""
+    fault = _Walk().fault(value, path, 1)
+    if fault is not None:
+        raise LosslessError(*fault)
+
+
+class _Walk:
+    """One walk over a value; remembers the containers above the place it is at."""
+
+    def __init__(self) -> None:
+        self._above: set[int] = set()
+
+    def fault(self, value: Json, path: str, depth: int) -> tuple[str, str] | None:
+        if value is None or isinstance(value, bool):
+            return None
+        if isinstance(value, str):
+            return _text_fault(value, path)
+        if isinstance(value, (int, float)):
+            return _number_fault(value, path)
+        if isinstance(value, (dict, list)):
+            return self._container_fault(value, path, depth)
+        return path, f"is {_article(type(value).__name__)}, which JSON cannot hold"
+
+    def _container_fault(
+        self, value: dict[str, Json] | list[Json], path: str, depth: int
+    ) -> tuple[str, str] | None:
+        if id(value) in self._above:
+            return path, "contains itself"
+        if depth > MAX_DEPTH:
+            return path, f"is nested deeper than {MAX_DEPTH} levels"
+        self._above.add(id(value))
+        try:
+            return self._item_fault(value, path, depth)
+        finally:
+            self._above.discard(id(value))
+
+    def _item_fault(
+        self, value: dict[str, Json] | list[Json], path: str, depth: int
+    ) -> tuple[str, str] | None:
+        if isinstance(value, list):
+            items = ((f"{path}[{index}]", item) for index, item in enumerate(value))
+        else:
+            for key in value:
+                if not isinstance(key, str):
+                    return path, f"has the key {key!r}, which is not text"
+                if (fault := _text_fault(key, f"{path}: the key {key!r}")) is not None:
+                    return fault
+            items = ((f"{path}.{key}", item) for key, item in value.items())
+        for where, item in items:
+            fault = self.fault(item, where, depth + 1)
+            if fault is not None:
+                return fault
+        return None
+
+
+def _text_fault(value: str, path: str) -> tuple[str, str] | None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        code = ord(value[error.start])
+        return path, f"is not valid Unicode: character {error.start} is a lone surrogate U+{code:04X}"
+    return None
+
+
+def _number_fault(value: int | float, path: str) -> tuple[str, str] | None:
+    if isinstance(value, float) and not math.isfinite(value):
+        return path, f"is {value}, which JSON cannot hold"
+    if value == 0 and math.copysign(1.0, value) < 0:
+        return path, "is -0, which JSON does not keep"
+    if abs(value) > MAX_WHOLE:
+        return path, f"is {value}, beyond 2^53-1, where JSON numbers lose digits"
+    return None
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[:1] in "aeiouAEIOU" else f"a {name}"

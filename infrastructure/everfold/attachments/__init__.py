@@ -1,0 +1,1 @@
+"""Content-addressed storage of what messages refer to."""

@@ -1,0 +1,1 @@
+"""Walks a stored log, folds it again from nothing and reports differences."""

@@ -1,0 +1,1 @@
+"""Hosts sessions: load, decide, commit, observe."""

@@ -1,0 +1,1 @@
+"""Event stores on SQLite and PostgreSQL, behind one port."""

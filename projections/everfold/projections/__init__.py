@@ -1,0 +1,1 @@
+"""The shipped plugins: pure interpreters of their own event types."""
