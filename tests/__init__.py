@@ -1,0 +1,1 @@
+"""Tests of everfold; helpers that several of them share are modules of this package."""

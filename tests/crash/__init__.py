@@ -1,0 +1,1 @@
+"""Tests in which processes are killed or race each other."""
