@@ -147,7 +147,10 @@ def _text_fault(value: str, path: str) -> tuple[str, str] | None:
         value.encode()
     except UnicodeEncodeError as error:
         code = ord(value[error.start])
-        return path, f"is not valid Unicode: character {error.start} is a lone surrogate U+{code:04X}"
+        return (
+            path,
+            f"is not valid Unicode: character {error.start} is a lone surrogate U+{code:04X}",
+        )
     return None
 
 

@@ -1,0 +1,88 @@
+"""How many of the oldest images must go so that a request fits its route (group Q)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Representation = Literal["raw", "base64"]
+
+
+class BudgetError(ValueError):
+    """A budget that makes no sense; the message names the field."""
+
+    code = "budget"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageBudget:
+    """What a route takes (R238, R249).
+
+    Attributes:
+        representation: how images travel; `max_bytes` is after base64 where the route uses it.
+        max_bytes: most bytes of all images of a request; None for no limit.
+        max_images: most images of a request; None for no limit.
+        byte_quantum: bytes are omitted in whole multiples of this.
+        count_quantum: images are omitted in whole multiples of this.
+
+    Raises:
+        BudgetError: a limit is negative, a quantum is below 1 or above its limit (R250).
+    """
+
+    representation: Representation = "raw"
+    max_bytes: int | None = None
+    max_images: int | None = None
+    byte_quantum: int = 1
+    count_quantum: int = 1
+
+    def __post_init__(self) -> None:
+        if self.representation not in ("raw", "base64"):
+            raise BudgetError(f"representation {self.representation!r} is not 'raw' or 'base64'")
+        _check("bytes", self.max_bytes, self.byte_quantum)
+        _check("images", self.max_images, self.count_quantum)
+
+    def length(self, raw_bytes: int) -> int:
+        """Return the bytes that an image of `raw_bytes` takes in a request (R240)."""
+        return -(-raw_bytes // 3) * 4 if self.representation == "base64" else raw_bytes
+
+
+def required_offload(lengths: Sequence[int], budget: ImageBudget) -> int:
+    """Return how many of the oldest images must go, 0 to `len(lengths)`.
+
+    Args:
+        lengths: raw bytes of each retained image as it is sent, oldest first.
+        budget: the route's limits.
+
+    Source: R239 to R246.
+    """
+    encoded = [budget.length(length) for length in lengths]
+    bytes_goal = _goal(sum(encoded), budget.max_bytes, budget.byte_quantum)
+    count_goal = _goal(len(encoded), budget.max_images, budget.count_quantum)
+    if bytes_goal == 0 and count_goal == 0:
+        return 0
+    removed = 0
+    for count, length in enumerate(encoded, start=1):
+        removed += length
+        if count >= count_goal and _is_met(removed, bytes_goal, budget.byte_quantum):
+            return count
+    return len(encoded)
+
+
+def _goal(total: int, limit: int | None, quantum: int) -> int:
+    """Return what must go: the excess over the limit in whole quanta (R241, R242)."""
+    if limit is None or total <= limit:
+        return 0
+    return -(-(total - limit) // quantum) * quantum
+
+
+def _is_met(removed: int, goal: int, quantum: int) -> bool:
+    """Tell whether enough bytes are gone; with a quantum above 1 more than the goal must go (R244)."""
+    return goal == 0 or (removed >= goal if quantum == 1 else removed > goal)
+
+
+def _check(name: str, limit: int | None, quantum: int) -> None:
+    if limit is not None and limit < 0:
+        raise BudgetError(f"the limit of {name} is {limit}, below 0")
+    if quantum < 1:
+        raise BudgetError(f"the quantum of {name} is {quantum}, below 1")
+    if limit is not None and quantum > max(limit, 1):
+        raise BudgetError(f"the quantum of {name}, {quantum}, is above its limit of {limit}")

@@ -1,0 +1,70 @@
+"""What a plugin is, and the scope that undoes what it registered.
+
+Built-in plugins come through the same door as others: an entry point of the group
+`everfold.plugins` that names a `Plugin`. A plugin's name is stored in logs and is forever.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from everfold.session.composition import Composition
+from everfold.session.errors import SessionError
+from everfold.session.projection import MessageProjection
+from everfold.session.vocabulary import EventType
+
+
+class PluginError(SessionError):
+    """A plugin cannot be used; the message names it. Start-up stops (nothing stays registered)."""
+
+    code = "plugin"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"plugin {name!r} {reason}")
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A named set of event types and message projections.
+
+    Attributes:
+        name: stable; the projections name it as their owner.
+        projections: one interpreter per event type that the plugin owns.
+        event_types: further types that it appends, log-only ones for instance.
+        summary: one sentence for lists of plugins.
+    """
+
+    name: str
+    projections: tuple[MessageProjection, ...] = ()
+    event_types: tuple[EventType, ...] = ()
+    summary: str = ""
+
+
+@contextmanager
+def scope(composition: Composition, plugin: Plugin) -> Iterator[Composition]:
+    """Keep a plugin registered inside a `with` block; leaving it unregisters in reverse order (R109).
+
+    Raises:
+        PluginError: a projection names another owner.
+        ProjectionDuplicateError: a type has an interpreter; nothing stays registered (R110).
+    """
+    _check(plugin)
+    with ExitStack() as undo:
+        if plugin.event_types:
+            undo.callback(composition.declare(plugin.event_types))
+        for projection in plugin.projections:
+            undo.callback(composition.register(projection))
+        yield composition
+
+
+def _check(plugin: Plugin) -> None:
+    if not plugin.name:
+        raise PluginError(plugin.name, "has no name")
+    for projection in plugin.projections:
+        if projection.plugin != plugin.name:
+            raise PluginError(
+                plugin.name,
+                f"registers a projection of {projection.type!r} that says it belongs to "
+                f"{projection.plugin!r}",
+            )

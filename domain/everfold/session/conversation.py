@@ -1,0 +1,89 @@
+"""The messages that the model sees, as a value that is cheap to hand out (groups E and H)."""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+from everfold.session.derive import derive_event_message, gives_message
+from everfold.session.frozen import Json
+from everfold.session.growing import Growing
+from everfold.session.surface import Surface
+
+
+class Conversation(Sequence[Json]):
+    """The messages of a surface, in surface order; decoded when they are read.
+
+    A value: later events do not change it. Messages are frozen and shared: an omission leaves
+    all other messages the same objects for as long as somebody holds them (R128).
+
+    Attributes:
+        seqs: the node of each message.
+    """
+
+    __slots__ = ("_surface", "seqs")
+
+    def __init__(self, surface: Surface, seqs: Growing[int]) -> None:
+        self._surface = surface
+        self.seqs = seqs
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    @overload
+    def __getitem__(self, index: int) -> Json: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Json]: ...
+    def __getitem__(self, index: int | slice) -> Json | Sequence[Json]:
+        if isinstance(index, slice):
+            return [self._message(seq) for seq in self.seqs[index]]
+        return self._message(self.seqs[index])
+
+    def __iter__(self) -> Iterator[Json]:
+        self._surface.events.prefetch(self.seqs)
+        return map(self._message, self.seqs)
+
+    def items(self) -> Iterator[tuple[int, Json]]:
+        """Yield seq and message of each node that gives one."""
+        return zip(self.seqs, self, strict=True)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, (Conversation, list, tuple)):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content, like a list
+
+    def __repr__(self) -> str:
+        return f"<Conversation of {len(self)} messages>"
+
+    def _message(self, seq: int) -> Json:
+        event = self._surface.events.find(seq)
+        assert event is not None, f"node {seq} has no event"
+        return derive_event_message(event, self._surface.messages)
+
+
+class ConversationCache:
+    """Derives conversations, looking at each node once while contents stay (R125, R126)."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self._seen = 0
+        self._seqs: Growing[int] = Growing()
+
+    def derive(self, surface: Surface) -> Conversation:
+        """Return the conversation of a surface."""
+        behind = self._seen > len(surface.nodes)
+        if surface.content_generation != self._generation or behind:
+            self._generation = surface.content_generation
+            self._seen = 0
+            self._seqs = Growing()
+        if self._seen < len(surface.nodes):
+            fresh = surface.nodes.since(self._seen)
+            surface.events.prefetch(fresh)
+            self._seqs = self._seqs.extended([s for s in fresh if _gives(surface, s)])
+            self._seen = len(surface.nodes)
+        return Conversation(surface, self._seqs)
+
+
+def _gives(surface: Surface, seq: int) -> bool:
+    event = surface.events.find(seq)
+    return event is not None and gives_message(event, surface.messages)

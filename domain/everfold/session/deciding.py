@@ -1,0 +1,174 @@
+"""Deciding one event of a batch: every check of V1, in the order of R137, and the stored bytes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from everfold.session.envelope import check_intent
+from everfold.session.errors import IdError, TooLargeError
+from everfold.session.events import (
+    ABSENT,
+    PLAIN_PLACEMENT,
+    Absent,
+    Event,
+    Origin,
+    Recorded,
+    placement_bytes,
+    state_bytes,
+    topic_of,
+)
+from everfold.session.frozen import Json, freeze
+from everfold.session.ids import version_of
+from everfold.session.lossless import encode, whole
+from everfold.session.payload import check_payload
+from everfold.session.ports import Clock, NewId
+from everfold.session.state import StateFold
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+MAX_EVENT_ID_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionMeans:
+    """What deciding needs besides the history.
+
+    Attributes:
+        clock: gives the time of a decided event, in milliseconds since 1970 UTC.
+        new_id: gives fresh event ids.
+        max_event_bytes: cap of one event's stored bytes.
+    """
+
+    clock: Clock
+    new_id: NewId
+    max_event_bytes: int = MAX_EVENT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class AppendEvent:
+    """The wish to append one event.
+
+    Attributes:
+        data: any JSON value; it is copied.
+        options: `surfaceOp` and `sourceEventSeqs` for messages, `ignorable` for others (R133).
+        event_id: the caller's own id of the event; a fresh one if None.
+    """
+
+    type: str
+    data: Json
+    options: Mapping[str, Json] | None = None
+    event_id: str | None = None
+
+
+def message(type_: str, data: Json, *, event_id: str | None = None) -> AppendEvent:
+    """Return the wish to put a message at the end of the surface."""
+    return AppendEvent(type_, data, _APPEND, event_id)
+
+
+def replacement(type_: str, data: Json, *, start: int, end: int, sources: list[int]) -> AppendEvent:
+    """Return the wish to put a message in the place of the nodes `start` to `end`."""
+    marker = {"op": "replace", "startSeq": start, "endSeq": end}
+    return AppendEvent(type_, data, {"surfaceOp": marker, "sourceEventSeqs": sources})
+
+
+_APPEND = {"surfaceOp": "append"}
+
+
+@dataclass(slots=True)
+class Decider:
+    """Decides the events of one batch, one after another, on a running fold."""
+
+    session_id: str
+    fold: StateFold
+    means: DecisionMeans
+    origin: Origin
+    _origin_bytes: bytes = field(init=False)
+    _time_ms: int = field(init=False)
+    _batch_id: str = field(init=False)
+    _count: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self._origin_bytes = self.origin.fragment()
+        self._time_ms = self.means.clock()
+        self._batch_id = self.means.new_id()
+
+    def decide(self, command: AppendEvent) -> Recorded:
+        """Judge a wish as the next event, make it part of the fold, and return it as stored."""
+        type_ = command.type
+        surface_op, sources, ignorable = check_intent(type_, command.options)
+        data, copy = encode(command.data)
+        placement = self._placement(surface_op, sources)
+        seq = self.fold.next_seq
+        is_ignorable = ignorable is True
+        self.fold.check_known(type_, ignorable=is_ignorable)
+        check_payload(type_, copy, seq)
+        event = Event(
+            type=type_,
+            seq=seq,
+            data=freeze(copy) if self.fold.interprets(type_) else copy,
+            surface_op=surface_op,
+            source_event_seqs=sources,
+            ignorable=is_ignorable,
+        )
+        plan = self.fold.surface.plan(event)
+        recorded = Recorded(
+            self.session_id,
+            version_of(seq),
+            topic_of(type_, ignorable=is_ignorable),
+            self._state(data, placement, command.event_id, seq),
+        )
+        self.fold.apply(recorded, plan)
+        return recorded
+
+    def _placement(
+        self, surface_op: Json | Literal[Absent.ABSENT], sources: Json | Literal[Absent.ABSENT]
+    ) -> bytes:
+        if surface_op == "append" and sources is ABSENT:
+            return PLAIN_PLACEMENT
+        if surface_op is not ABSENT:
+            encode(surface_op, "surfaceOp")
+        if sources is not ABSENT:
+            encode(sources, "sourceEventSeqs")
+        return placement_bytes(_whole_numbers(surface_op), _whole_numbers(sources))
+
+    def _state(self, data: bytes, placement: bytes, event_id: str | None, seq: int) -> bytes:
+        state = state_bytes(
+            data,
+            event_id=self._next_id() if event_id is None else checked_event_id(event_id),
+            time_ms=self._time_ms,
+            placement=placement,
+            origin=self._origin_bytes,
+        )
+        if len(state) > self.means.max_event_bytes:
+            raise TooLargeError(len(state), self.means.max_event_bytes, seq=seq)
+        return state
+
+    def _next_id(self) -> str:
+        self._count += 1
+        return self._batch_id if self._count == 1 else f"{self._batch_id}.{self._count}"
+
+
+def checked_event_id(event_id: object) -> str:
+    """Return a caller's event id.
+
+    Raises:
+        IdError: not text of 1 to 200 bytes of valid Unicode.
+    """
+    if not isinstance(event_id, str) or not event_id:
+        raise IdError(event_id, "an event id is text of at least one character")
+    try:
+        size = len(event_id.encode())
+    except UnicodeEncodeError:
+        raise IdError(event_id, "it holds a lone surrogate") from None
+    if size > MAX_EVENT_ID_BYTES:
+        raise IdError(event_id, f"it is {size} bytes long, {MAX_EVENT_ID_BYTES} is the most")
+    return event_id
+
+
+def _whole_numbers(value: Json) -> Json:
+    """Return a marker or a source list with `3.0` written as `3`."""
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    number = whole(value)
+    return value if number is None else number

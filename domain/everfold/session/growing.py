@@ -1,0 +1,87 @@
+"""An immutable sequence that grows in constant time: the newest value owns the shared tail."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class Growing(Sequence[T], Generic[T]):
+    """A sequence value; `extended` gives a longer one and leaves this one as it is.
+
+    Values share one list and differ in length. Extending the longest of them appends in place;
+    extending a shorter one (after a batch was dropped) copies first. Not for several threads.
+    """
+
+    __slots__ = ("_items", "_length")
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._items = list(items)
+        self._length = len(self._items)
+
+    @classmethod
+    def adopt(cls, items: list[T]) -> "Growing[T]":
+        """Return a sequence over `items` itself; the caller gives the list away."""
+        return cls._view(items, len(items))
+
+    @classmethod
+    def _view(cls, items: list[T], length: int) -> "Growing[T]":
+        value = cls.__new__(cls)
+        value._items = items
+        value._length = length
+        return value
+
+    def extended(self, more: Sequence[T]) -> "Growing[T]":
+        """Return this sequence followed by `more`."""
+        if not more:
+            return self
+        items = self._items
+        if len(items) != self._length:
+            items = items[: self._length]
+        items.extend(more)
+        return self._view(items, len(items))
+
+    def since(self, start: int) -> list[T]:
+        """Return the items from position `start` on."""
+        return self._items[start : self._length]
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        if isinstance(index, slice):
+            return self._items[: self._length][index]
+        if index < 0:
+            index += self._length
+        if not 0 <= index < self._length:
+            raise IndexError(index)
+        return self._items[index]
+
+    def __iter__(self) -> Iterator[T]:
+        if len(self._items) == self._length:
+            return iter(self._items[:])
+        return iter(self._items[: self._length])
+
+    def __contains__(self, value: object) -> bool:
+        return self.find(value) is not None
+
+    def find(self, value: object) -> int | None:
+        """Return the position of the first item equal to `value`, None if there is none."""
+        try:
+            return self._items.index(value, 0, self._length)  # type: ignore[arg-type]  # any object may be compared
+        except ValueError:
+            return None
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Growing):
+            return self._items[: self._length] == other._items[: other._length]
+        return isinstance(other, (list, tuple)) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content, like a list
+
+    def __repr__(self) -> str:
+        return repr(self._items[: self._length])

@@ -1,0 +1,24 @@
+"""The static assembly for detached readers: every shipped interpreter, no listener (R312)."""
+
+from everfold.plugins import Plugin
+from everfold.projections.image_offload.plugin import plugin as image_offload
+from everfold.session.composition import Composition
+from everfold.session.vocabulary import CORE
+
+SHIPPED: tuple[Plugin, ...] = (image_offload,)
+"""The plugins that come with everfold."""
+
+
+def detached_composition() -> Composition:
+    """Return a fresh composition of all shipped interpreters, for readers without a host."""
+    composition = Composition()
+    for plugin in SHIPPED:
+        composition.declare(plugin.event_types)
+        for projection in plugin.projections:
+            composition.register(projection)
+    return composition
+
+
+def uncovered_types() -> frozenset[str]:
+    """Return the core types that need an interpreter and have none here; empty, or a defect (R313)."""
+    return CORE.inventory - detached_composition().definitions.keys()

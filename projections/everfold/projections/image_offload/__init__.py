@@ -1,0 +1,1 @@
+"""Durable omission of a conversation's oldest images."""
