@@ -25,7 +25,7 @@ class ImageBudget:
         count_quantum: images are omitted in whole multiples of this.
 
     Raises:
-        BudgetError: a limit is negative, a quantum is below 1 or above its limit (R250).
+        BudgetError: a limit is negative, or a quantum below 1.
     """
 
     representation: Representation = "raw"
@@ -84,5 +84,3 @@ def _check(name: str, limit: int | None, quantum: int) -> None:
         raise BudgetError(f"the limit of {name} is {limit}, below 0")
     if quantum < 1:
         raise BudgetError(f"the quantum of {name} is {quantum}, below 1")
-    if limit is not None and quantum > max(limit, 1):
-        raise BudgetError(f"the quantum of {name}, {quantum}, is above its limit of {limit}")

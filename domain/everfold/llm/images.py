@@ -1,6 +1,6 @@
 """Image occurrences in messages: how they are counted, and how some are marked omitted (group O)."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 Block = Any
@@ -30,6 +30,25 @@ def is_omitted(image: Mapping[str, Any]) -> bool:
 def retained(content: Sequence[Block]) -> list[int]:
     """Return the indexes of the occurrences that are not omitted."""
     return [index for index, image in enumerate(images(content)) if not is_omitted(image)]
+
+
+def retained_lengths(
+    contents: Iterable[Sequence[Block]], length_of: Callable[[Mapping[str, Any]], int]
+) -> list[int]:
+    """Return the raw bytes of each retained image of a request, oldest first (R239, R248).
+
+    Images that a model made count too, though no omission can remove them (R247).
+
+    Args:
+        contents: the content of each message, in surface order.
+        length_of: gives the bytes of the version of an image block that the route sends.
+    """
+    return [
+        length_of(image)
+        for content in contents
+        for image in images(content)
+        if not is_omitted(image)
+    ]
 
 
 def marked(content: Sequence[Block], indexes: Collection[int]) -> list[Block]:

@@ -1,5 +1,6 @@
 """The messages that the model sees, as a value that is cheap to hand out (groups E and H)."""
 
+import threading
 from collections.abc import Iterator, Sequence
 from typing import overload
 
@@ -62,26 +63,34 @@ class Conversation(Sequence[Json]):
 
 
 class ConversationCache:
-    """Derives conversations, looking at each node once while contents stay (R125, R126)."""
+    """Derives conversations, looking at each node once while contents stay (R125, R126).
+
+    May be shared by the sessions of several threads that hold the same log.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._generation = -1
         self._seen = 0
         self._seqs: Growing[int] = Growing()
 
     def derive(self, surface: Surface) -> Conversation:
         """Return the conversation of a surface."""
-        behind = self._seen > len(surface.nodes)
-        if surface.content_generation != self._generation or behind:
-            self._generation = surface.content_generation
-            self._seen = 0
-            self._seqs = Growing()
-        if self._seen < len(surface.nodes):
-            fresh = surface.nodes.since(self._seen)
-            surface.events.prefetch(fresh)
-            self._seqs = self._seqs.extended([s for s in fresh if _gives(surface, s)])
-            self._seen = len(surface.nodes)
-        return Conversation(surface, self._seqs)
+        with self._lock:
+            is_behind = self._seen > len(surface.nodes)
+            if surface.content_generation != self._generation or is_behind:
+                self._generation = surface.content_generation
+                self._seen = 0
+                self._seqs = Growing()
+            if self._seen < len(surface.nodes):
+                self._extend(surface)
+            return Conversation(surface, self._seqs)
+
+    def _extend(self, surface: Surface) -> None:
+        fresh = surface.nodes.since(self._seen)
+        surface.events.prefetch(fresh)
+        self._seqs = self._seqs.extended([s for s in fresh if _gives(surface, s)])
+        self._seen = len(surface.nodes)
 
 
 def _gives(surface: Surface, seq: int) -> bool:

@@ -5,7 +5,7 @@ projections. What comes out is a new session whose rows wait to be stored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everfold.session.composition import Composition
 from everfold.session.deciding import DecisionMeans
@@ -71,7 +71,7 @@ def seed(
     _check_cut(is_fork, count, state.next_seq)
     if is_fork and count != state.next_seq:
         raise SeedCutError(f"a fork inherits its whole seed of {state.next_seq}, not {count}")
-    session = Session(checked, composition, means, state=state)
+    session = Session(checked, composition, means, state=replace(state, inherited_count=0))
     return _mark(session, rows, is_fork=is_fork)
 
 
@@ -96,7 +96,7 @@ def restore(
     state, rows = _take(session_id, records, composition, means)
     count = state.inherited_count if inherited_count is None else inherited_count
     _check_cut(checked["isSeeded"], count, state.next_seq)
-    session = Session(checked, composition, means, state=state)
+    session = Session(checked, composition, means, state=replace(state, inherited_count=count))
     return _mark(session, rows, is_fork=False)
 
 

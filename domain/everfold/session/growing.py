@@ -1,16 +1,20 @@
 """An immutable sequence that grows in constant time: the newest value owns the shared tail."""
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, overload
 
 T = TypeVar("T")
+
+_EXTENDING = threading.Lock()
+"""Held while a shared list grows: two threads may extend values that share one."""
 
 
 class Growing(Sequence[T], Generic[T]):
     """A sequence value; `extended` gives a longer one and leaves this one as it is.
 
     Values share one list and differ in length. Extending the longest of them appends in place;
-    extending a shorter one (after a batch was dropped) copies first. Not for several threads.
+    extending a shorter one (after a batch was dropped) copies first.
     """
 
     __slots__ = ("_items", "_length")
@@ -35,11 +39,12 @@ class Growing(Sequence[T], Generic[T]):
         """Return this sequence followed by `more`."""
         if not more:
             return self
-        items = self._items
-        if len(items) != self._length:
-            items = items[: self._length]
-        items.extend(more)
-        return self._view(items, len(items))
+        with _EXTENDING:
+            items = self._items
+            if len(items) != self._length:
+                items = items[: self._length]
+            items.extend(more)
+            return self._view(items, len(items))
 
     def since(self, start: int) -> list[T]:
         """Return the items from position `start` on."""

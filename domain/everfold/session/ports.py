@@ -97,6 +97,9 @@ class SessionStore(Protocol):
     ) -> Recorded | None:
         """Return the newest row with one of these topics, up to a version."""
 
+    def topics(self, stream_id: str, *, upto: int | None = None) -> frozenset[str]:
+        """Return the distinct topics of a stream's rows up to a version, the header's included."""
+
     def version(self, stream_id: str) -> int:
         """Return the stream's last version; 0 if there is no such stream."""
 

@@ -46,13 +46,14 @@ class Session:
         means: DecisionMeans,
         *,
         state: SessionState | None = None,
+        cache: ConversationCache | None = None,
     ) -> None:
         self.header: Mapping[str, Json] = freeze(dict(header))
         self.composition = composition
         self.means = means
         self._state = SessionState.empty() if state is None else state
         self._pending: list[Recorded] = []
-        self._cache = ConversationCache()
+        self._cache = ConversationCache() if cache is None else cache
         self.first_live_seq = self._state.next_seq
         """The seq after the events that were there when this object was made (R157)."""
 

@@ -1,7 +1,7 @@
 """The state of a session: the fold of its log, as a value (surface, and the few facts beside it)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from everfold.session.composition import Composition
@@ -38,6 +38,10 @@ def is_inherited_marker(data: Json) -> bool:
     return isinstance(data, dict) and data.get("inherited") is True
 
 
+def _nothing_seen() -> Mapping[str, EventLike | None]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class SessionState:
     """What a session's events add up to.
@@ -50,7 +54,7 @@ class SessionState:
     """
 
     surface: Surface
-    latest: Mapping[str, EventLike | None] = MappingProxyType({})
+    latest: Mapping[str, EventLike | None] = field(default_factory=_nothing_seen)
     inherited_count: int = 0
     last: EventLike | None = None
 

@@ -34,6 +34,15 @@ from everfold.session.projection import MessageProjection, run
 from everfold.session.vocabulary import MESSAGE_TYPES
 
 _NO_MESSAGES: Mapping[int, Json] = MappingProxyType({})
+_NO_PROJECTIONS: Mapping[str, MessageProjection] = MappingProxyType({})
+
+
+def _no_messages() -> Mapping[int, Json]:
+    return _NO_MESSAGES
+
+
+def _no_projections() -> Mapping[str, MessageProjection]:
+    return _NO_PROJECTIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +62,10 @@ class Surface:
 
     events: EventBook
     nodes: Growing[int] = field(default_factory=Growing[int])
-    messages: Mapping[int, Json] = _NO_MESSAGES
+    messages: Mapping[int, Json] = field(default_factory=_no_messages)
     replace_generation: int = 0
     content_generation: int = 0
-    used: Mapping[str, MessageProjection] = MappingProxyType({})
+    used: Mapping[str, MessageProjection] = field(default_factory=_no_projections)
     base_seq: int = 0
     next_seq: int = 0
 

@@ -1,0 +1,65 @@
+"""The folded sessions that a host keeps in memory, least recently used ones dropped first."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from everfold.session.conversation import ConversationCache
+from everfold.session.frozen import Json
+from everfold.session.state import SessionState
+
+
+@dataclass(slots=True)
+class Entry:
+    """One session in memory; everything is read and written under its lock.
+
+    Attributes:
+        state: the committed state; a value.
+        snapshot_seq: the `next_seq` of the newest snapshot known.
+        is_publishing: whether a publication of this session runs now.
+    """
+
+    header: Mapping[str, Json]
+    state: SessionState
+    snapshot_seq: int = 0
+    is_publishing: bool = False
+    conversations: ConversationCache = field(default_factory=ConversationCache)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+
+class Loads(Protocol):
+    """Loads the entry of a session that is not in memory."""
+
+    def load(self, session_id: str) -> Entry: ...
+
+
+class EntryCache:
+    """Keeps up to `size` entries."""
+
+    def __init__(self, size: int, loader: Loads) -> None:
+        self._size = size
+        self._loader = loader
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+
+    def get(self, session_id: str) -> Entry:
+        """Return the entry of a session, loaded if need be; one entry for all threads."""
+        with self._lock:
+            entry = self._entries.get(session_id)
+            if entry is not None:
+                self._entries.move_to_end(session_id)
+                return entry
+        loaded = self._loader.load(session_id)
+        with self._lock:
+            entry = self._entries.setdefault(session_id, loaded)
+            self._entries.move_to_end(session_id)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+            return entry
+
+    def forget(self, session_id: str) -> None:
+        """Drop a session's entry."""
+        with self._lock:
+            self._entries.pop(session_id, None)

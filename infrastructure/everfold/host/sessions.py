@@ -1,0 +1,375 @@
+"""Hosts the sessions of one store: load, decide, commit, tell; the path of an append is `append_batch`."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from everfold.host.cache import Entry, EntryCache
+from everfold.host.loading import Loader
+from everfold.host.means import system_means
+from everfold.session.composition import Composition
+from everfold.session.deciding import AppendEvent, DecisionMeans
+from everfold.session.doors import resume_marker
+from everfold.session.errors import (
+    ConflictError,
+    EventIdReusedError,
+    ReentrantAppendError,
+    SessionExistsError,
+)
+from everfold.session.events import NO_ORIGIN, EventLike, Origin, Recorded
+from everfold.session.fork import (
+    TURN_TOPICS,
+    check_boundary,
+    check_closed,
+    check_readable,
+    free_id,
+    plan_fork,
+)
+from everfold.session.frozen import Json, json_equal
+from everfold.session.ids import SessionId, seq_of, session_id, version_of
+from everfold.session.ports import Notification, SessionStore, StreamSummary
+from everfold.session.repair import closers
+from everfold.session.session import Decision, Session
+from everfold.session.session_header import FORMAT_VERSION
+
+log = logging.getLogger("everfold.host")
+
+Planner = Callable[[Session], Sequence[AppendEvent]]
+"""Decides what to append, given the session as it is; asked again after a lost race."""
+
+MAX_ATTEMPTS = 50
+
+
+class Publication(Protocol):
+    """May refuse a valid batch before it is stored, by raising `AppendVetoedError` (R143)."""
+
+    def __call__(self, session: Session, events: Sequence[Recorded]) -> None: ...
+
+
+class Observer(Protocol):
+    """Is told what was stored; what it raises is logged and changes nothing (R144)."""
+
+    def __call__(self, session: SessionId, events: Sequence[Recorded]) -> None: ...
+
+
+class Sessions:
+    """The sessions of one store, for one composition; safe for several threads.
+
+    Args:
+        store: where the streams are.
+        composition: the event types and projections in force.
+        means: clock, ids and the cap of an event's size.
+        cached: how many sessions stay folded in memory.
+        snapshot_every: a snapshot is stored each time this many events came; 0 for never.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        composition: Composition,
+        *,
+        means: DecisionMeans | None = None,
+        cached: int = 128,
+        snapshot_every: int = 1000,
+    ) -> None:
+        self.store = store
+        self.composition = composition
+        self.means = system_means() if means is None else means
+        self.publications: list[Publication] = []
+        self.observers: list[Observer] = []
+        self._loader = Loader(store, composition, self.means, snapshot_every=snapshot_every)
+        self._cache = EntryCache(cached, self._loader)
+
+    # Sessions.
+
+    def create(self, wanted_id: str | None = None, **header: Json) -> Session:
+        """Store the header of a new session and return it, empty.
+
+        Args:
+            wanted_id: its id; the first free `session-N` if None (R176).
+            header: `cwd`, `origin`, `delegationDepth`, `agentPreset` (R151).
+
+        Raises:
+            SessionExistsError: the id is taken (R177).
+            SessionHeaderError, IdError: header or id are invalid.
+        """
+        if wanted_id is None:
+            return self._with_free_id(lambda free: self.create(free, **header))
+        fields = {
+            "version": FORMAT_VERSION,
+            "id": session_id(wanted_id),
+            "createdAt": self.means.clock(),
+            "isSeeded": False,
+        }
+        session = Session.create({**header, **fields}, self.composition, self.means)
+        self.store.append(session.collect_events())
+        return session
+
+    def load(self, wanted_id: str, *, at: int | None = None) -> Session:
+        """Return the session as it is stored now, or as it was after the event `at`.
+
+        Costs the events that came since this host last looked; the first time, those since the
+        last snapshot. What is returned is the caller's own; it does not follow later events.
+
+        Raises:
+            SessionNotFoundError: there is none.
+            BoundaryError: `at` is no seq of it.
+            SessionError: the log cannot be folded here; the message names the seq.
+        """
+        if at is not None:
+            return self._loader.load_at(wanted_id, at)
+        entry = self._cache.get(wanted_id)
+        with entry.lock:
+            self._loader.fast_forward(entry)
+            return self._loader.view(entry)
+
+    def resume(self, wanted_id: str) -> Session:
+        """Take a session over after a crash: close what was left open, mark the end of the seed.
+
+        Calls whose outcome is unknown are answered so, and never repeated (R322 to R332). A session
+        that was closed properly only gets its marker.
+        """
+
+        def plan(session: Session) -> list[AppendEvent]:
+            records = closers(self._since_turn_start(session)) if session.is_turn_open else []
+            wishes = [_wish(record) for record in records]
+            staged = Session(session.header, self.composition, self.means, state=session.state)
+            staged.append_batch(wishes)
+            return wishes + [AppendEvent(e.type, e.data) for e in resume_marker(staged)]
+
+        self.append_batch(wanted_id, plan)
+        return self.load(wanted_id)
+
+    def fork(
+        self, source_id: str, *, boundary: object = None, child_id: str | None = None
+    ) -> Session:
+        """Copy a prefix of a session, in the database, into a new one, and return that.
+
+        Args:
+            boundary: inclusive seq of the cut; the whole log if None (R165).
+            child_id: its id; the first free `session-N` if None.
+
+        Raises:
+            SessionExistsError, SessionNotFoundError, BoundaryError, OpenTurnError,
+            ProjectionMissingError, UnknownEventError: refused, in this order (R167, R175);
+                nothing is left behind.
+        """
+        if child_id is None:
+            return self._with_free_id(
+                lambda free: self.fork(source_id, boundary=boundary, child_id=free)
+            )
+        child = session_id(child_id)
+        if self.store.version(child):
+            raise SessionExistsError(child)
+        header = self._loader.header(source_id)
+        cut = check_boundary(boundary, seq_of(self.store.version(source_id)))
+        version = version_of(cut)
+        check_closed(source_id, cut, self.store.last_of(source_id, TURN_TOPICS, upto=version))
+        topics = self.store.topics(source_id, upto=version) - {"session/created"}
+        check_readable(topics, self.composition)
+        plan = plan_fork(header, source_id, child, cut, self.means)
+        self.store.copy_stream(source_id, plan.upto_version, plan.header, (plan.marker,))
+        return self.load(child)
+
+    def _with_free_id(self, make: Callable[[str], Session]) -> Session:
+        number = 1
+        while True:
+            free = free_id(lambda name: self.store.version(name) > 0, number)
+            try:
+                return make(free)
+            except SessionExistsError as error:
+                if error.session_id != free:
+                    raise
+                number = int(free.removeprefix("session-")) + 1
+
+    def delete(self, wanted_id: str) -> bool:
+        """Remove a session for ever; a later append to its id is refused.
+
+        Returns:
+            whether there was one.
+        """
+        self._cache.forget(wanted_id)
+        return self.store.delete_stream(session_id(wanted_id))
+
+    # Appending.
+
+    def append(
+        self,
+        wanted_id: str,
+        type_: str,
+        data: Json,
+        options: Mapping[str, Json] | None = None,
+        *,
+        expected_seq: int | None = None,
+        event_id: str | None = None,
+        origin: Origin = NO_ORIGIN,
+    ) -> Recorded:
+        """Decide and store one event; see `append_batch`."""
+        wish = AppendEvent(type_, data, options, event_id)
+        return self.append_batch(wanted_id, (wish,), expected_seq=expected_seq, origin=origin)[0]
+
+    def append_batch(
+        self,
+        wanted_id: str,
+        batch: Sequence[AppendEvent] | Planner,
+        *,
+        expected_seq: int | None = None,
+        origin: Origin = NO_ORIGIN,
+    ) -> tuple[Recorded, ...]:
+        """Decide events as one batch and store them in one transaction: all or none.
+
+        The path: the cached session; the decision (every check of V1); the publications, which
+        may veto; the commit at the expected version; the observers. After a lost race the session
+        is brought up to date by the tail alone, and the batch is decided again on the new history.
+
+        Args:
+            batch: the events, or a function that plans them and is asked again after a lost race.
+            expected_seq: the seq that the first event must get; None for wherever the log is.
+            origin: who asks, and in which context.
+
+        Returns:
+            the stored events; those of the first time if the first event's own `event_id` was
+            stored before with the same content.
+
+        Raises:
+            ConflictError: the log is not at `expected_seq`, or other writers kept winning (V5).
+            EventIdReusedError: the event id was used before, for other content.
+            AppendVetoedError: a publication refused.
+            SessionError: an event may not be appended here; nothing changed (R141).
+        """
+        entry = self._cache.get(wanted_id)
+        with entry.lock:
+            if entry.is_publishing:
+                raise ReentrantAppendError(
+                    f"session {wanted_id!r} is publishing a batch; append after it"
+                )
+            events, is_new = self._commit(entry, batch, expected_seq, origin)
+        if is_new:
+            self._tell(SessionId(wanted_id), events)
+        return events
+
+    def _commit(
+        self,
+        entry: Entry,
+        batch: Sequence[AppendEvent] | Planner,
+        expected_seq: int | None,
+        origin: Origin,
+    ) -> tuple[tuple[Recorded, ...], bool]:
+        """Return the stored events, and whether they were stored now; a lost race is planned again."""
+        attempt = 0
+        while True:
+            attempt += 1
+            session = self._loader.view(entry)
+            wishes = batch(session) if callable(batch) else batch
+            repeated = self._repeated(session, wishes)
+            if repeated is not None:
+                return repeated, False
+            self._expect(entry, expected_seq)
+            decision = session.decide(wishes, origin=origin)
+            self._publish(entry, session, decision)
+            try:
+                self.store.append(decision.events, key=wishes[0].event_id)
+            except ConflictError as conflict:
+                self._loader.catch_up(entry, conflict)
+                if expected_seq is not None or attempt == MAX_ATTEMPTS:
+                    raise
+            else:
+                self._loader.accept(entry, decision)
+                return decision.events, True
+
+    def _expect(self, entry: Entry, expected_seq: int | None) -> None:
+        if expected_seq is None or entry.state.next_seq == expected_seq:
+            return
+        self._loader.fast_forward(entry)
+        if entry.state.next_seq != expected_seq:
+            version = version_of(expected_seq) - 1
+            appended = tuple(self.store.read(entry.header["id"], after=max(version, 0)))
+            raise ConflictError(entry.header["id"], version, appended)
+
+    def _repeated(
+        self, session: Session, wishes: Sequence[AppendEvent]
+    ) -> tuple[Recorded, ...] | None:
+        """Return what an earlier append with the first wish's own event id stored, if there was one."""
+        if not wishes:
+            return ()
+        key = wishes[0].event_id
+        stored = tuple(self.store.find_append(session.id, key)) if key is not None else ()
+        if not stored or key is None:
+            return None
+        same = len(stored) == len(wishes) and all(
+            row.type == wish.type and json_equal(row.data, wish.data)
+            for row, wish in zip(stored, wishes, strict=True)
+        )
+        if not same:
+            raise EventIdReusedError(session.id, key)
+        return stored
+
+    def _publish(self, entry: Entry, session: Session, decision: Decision) -> None:
+        if not self.publications:
+            return
+        entry.is_publishing = True
+        try:
+            for publication in tuple(self.publications):
+                publication(session, decision.events)
+        finally:
+            entry.is_publishing = False
+
+    def _tell(self, wanted_id: SessionId, events: Sequence[Recorded]) -> None:
+        for observer in tuple(self.observers):
+            try:
+                observer(wanted_id, events)
+            except Exception:  # an observer may raise anything; the append stands (R144)
+                log.exception(
+                    "an observer failed after events of session %r were stored", wanted_id
+                )
+
+    # Reading.
+
+    def log(self, wanted_id: str, *, first: int = 0, last: int | None = None) -> Iterator[Recorded]:
+        """Yield the stored events from seq `first` to `last`, read in pages.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+        """
+        self._loader.header(wanted_id)
+        upto = None if last is None else version_of(last)
+        yield from self.store.read(wanted_id, after=version_of(first) - 1, upto=upto)
+
+    def header(self, wanted_id: str) -> dict[str, Json]:
+        """Return a session's header.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+        """
+        return self._loader.header(wanted_id)
+
+    def summaries(
+        self, *, after: str = "", limit: int | None = None, prefix: str = ""
+    ) -> Iterator[StreamSummary]:
+        """Yield the sessions in order of id."""
+        return self.store.streams(after=after, limit=limit, prefix=prefix)
+
+    def subscribe(
+        self, *, after: int = 0, topics: Sequence[str] = ()
+    ) -> AbstractContextManager[Iterator[Notification]]:
+        """Follow what is stored, by any process, from a position of the global order on."""
+        return self.store.subscribe(after=after, topics=topics)
+
+    def snapshot(self, wanted_id: str) -> None:
+        """Store a snapshot of a session as it is now."""
+        entry = self._cache.get(wanted_id)
+        with entry.lock:
+            self._loader.fast_forward(entry)
+            self._loader.snapshot(entry)
+
+    def _since_turn_start(self, session: Session) -> list[EventLike]:
+        start = session.latest("turn/start")
+        first = 0 if start is None else start.seq
+        return list(self.store.read(session.id, after=version_of(first) - 1))
+
+
+def _wish(record: Mapping[str, Json]) -> AppendEvent:
+    names = ("surfaceOp", "sourceEventSeqs", "ignorable")
+    options = {name: record[name] for name in names if name in record}
+    return AppendEvent(record["type"], record["data"], options)
