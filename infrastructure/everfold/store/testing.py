@@ -13,7 +13,7 @@ before the import to see the values of a failed assertion.
 
 from everfold.store.contract.appending import AppendContract, AppendKeyContract
 from everfold.store.contract.following import GlobalOrderContract, SubscribeContract
-from everfold.store.contract.reading import LastOfContract, ReadContract, SnapshotContract
+from everfold.store.contract.reading import ReadContract, SnapshotContract, TopicContract
 from everfold.store.contract.sharing import DurabilityContract, ThreadContract
 from everfold.store.contract.streams import CopyContract, DeleteContract, StreamListContract
 
@@ -22,7 +22,7 @@ class PrivateStoreContract(
     AppendContract,
     AppendKeyContract,
     ReadContract,
-    LastOfContract,
+    TopicContract,
     SnapshotContract,
     StreamListContract,
     DeleteContract,

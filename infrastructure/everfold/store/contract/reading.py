@@ -1,4 +1,4 @@
-"""The contract of `read`, `read_versions`, `last_of`, `version` and snapshots."""
+"""The contract of `read`, `read_versions`, `last_of`, `topics`, `version` and snapshots."""
 
 import pytest
 
@@ -98,8 +98,8 @@ class ReadContract(ContractPart):
         assert versions(found) == [1, 2, 3]
 
 
-class LastOfContract(ContractPart):
-    """The newest row of some topics."""
+class TopicContract(ContractPart):
+    """The newest row of some topics, and which topics there are."""
 
     @pytest.fixture
     def mixed(self, store: SessionStore) -> SessionStore:
@@ -144,6 +144,23 @@ class LastOfContract(ContractPart):
         self, mixed: SessionStore, topics: list[str], upto: int | None
     ) -> None:
         assert mixed.last_of("a", topics, upto=upto) is None
+
+    @pytest.mark.parametrize(
+        ("upto", "expected"),
+        [
+            (None, {"session/created", "t/x", "t/y", "t/z?"}),
+            (4, {"session/created", "t/x", "t/y"}),
+            (2, {"session/created", "t/x"}),
+            (0, set()),
+        ],
+    )
+    def test_topics_gives_each_topic_up_to_a_version_once(
+        self, mixed: SessionStore, upto: int | None, expected: set[str]
+    ) -> None:
+        assert mixed.topics("a", upto=upto) == expected
+
+    def test_a_stream_that_is_not_there_has_no_topics(self, mixed: SessionStore) -> None:
+        assert mixed.topics("c") == frozenset()
 
 
 class SnapshotContract(ContractPart):
