@@ -15,7 +15,7 @@ from everfold.session.frozen import Json
 MAX_DEPTH = 200
 MAX_WHOLE = 2**53 - 1
 
-_HUGE = re.compile(rb"[:,\[]-?(?:[0-9]{16,}|[0-9.]+e[0-9]{2,})")
+_HUGE = re.compile(rb"[:,\[]-?(?:[0-9]{16,}|[0-9.]+e\+?[0-9]{2,})")
 _STRICT = orjson.OPT_STRICT_INTEGER
 
 
@@ -60,7 +60,7 @@ def encode(value: Json, path: str = "data") -> tuple[bytes, Json]:
     if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
         _explain(value, path)
     copy = orjson.loads(data)
-    if copy != value or _is_suspicious(data):
+    if copy != value or type(copy) is float or _is_suspicious(data):
         _explain(value, path)
     return data, copy
 
@@ -160,7 +160,10 @@ def _number_fault(value: int | float, path: str) -> tuple[str, str] | None:
     if value == 0 and math.copysign(1.0, value) < 0:
         return path, "is -0, which JSON does not keep"
     if abs(value) > MAX_WHOLE:
-        return path, f"is {value}, beyond 2^53-1, where JSON numbers lose digits"
+        # Python refuses to print an int of thousands of digits.
+        is_short = isinstance(value, float) or value.bit_length() < 1000
+        shown = value if is_short else "an enormous number"
+        return path, f"is {shown}, beyond 2^53-1, where JSON numbers lose digits"
     return None
 
 
