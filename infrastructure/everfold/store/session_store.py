@@ -1,0 +1,287 @@
+"""The session store: one set of rules over either database."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
+
+from everfold.session.errors import (
+    SessionExistsError,
+    SessionNotFoundError,
+    StoreError,
+    StoreUnavailableError,
+)
+from everfold.session.events import Recorded
+from everfold.session.ids import HEADER_VERSION
+from everfold.session.ports import Notification, StoredSnapshot, StreamSummary
+from everfold.store.backend import (
+    AppendRefusedError,
+    Backend,
+    Copy,
+    GlobalRow,
+    Row,
+    Run,
+    SourceShortError,
+    StreamDeletedError,
+    runs_of,
+)
+from everfold.store.mapper import SessionMapper
+from everfold.store.rows import ascending, checked, descending_pages
+from everfold.store.settling import refused, stored_positions
+from everfold.store.subscription import NotificationStream
+
+_STREAM_PAGE = 200
+_LOG_PAGE = 5000
+_SETTLING_PAUSES_S = (0.02, 0.1, 0.3, 1.0, 2.0, 3.0, 4.0)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class DatabaseSessionStore:
+    """A `SessionStore` on a database.
+
+    Args:
+        backend: the database.
+        mapper: compresses and encrypts states, if it is configured to.
+        name: what to call the store; holds no password.
+    """
+
+    def __init__(self, backend: Backend, mapper: SessionMapper, name: str) -> None:
+        self.backend = backend
+        self.mapper = mapper
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; subscriptions end."""
+        self.backend.close()
+
+    def append(self, events: Sequence[Recorded], *, key: str | None = None) -> Sequence[int]:
+        """Store events in one transaction; see `SessionStore.append`."""
+        runs = self._runs(events)
+        if not runs:
+            return ()
+        stored_key = None if key is None else _key(key)
+        if stored_key is not None and len(runs) > 1:
+            raise ValueError("an append under a key is of one stream")
+        try:
+            return self.backend.insert(runs, stored_key)
+        except AppendRefusedError as refusal:
+            return self._call(self._settle, refusal, runs)
+        except self.backend.errors as error:
+            if not self.backend.is_lost_connection(error):
+                raise self.backend.translate(error) from error
+            return self._append_again(runs, stored_key, error)
+
+    def _runs(self, events: Sequence[Recorded]) -> list[Run]:
+        runs = runs_of(events)
+        if self.mapper.is_plain:
+            return runs
+        encode = self.mapper.encode_state
+        return [
+            Run(run.stream_id, run.first, run.topics, [encode(state) for state in run.states])
+            for run in runs
+        ]
+
+    def _append_again(self, runs: list[Run], key: bytes | None, lost: Exception) -> Sequence[int]:
+        # Nobody knows if the server carried out what it was sent. Sending it again is safe: of two
+        # commits of the same rows one is refused, and the event ids say that it was ours.
+        for pause_s in _SETTLING_PAUSES_S:
+            time.sleep(pause_s)
+            try:
+                return self.backend.insert(runs, key)
+            except AppendRefusedError as refusal:
+                return self._call(self._settle, refusal, runs)
+            except StoreUnavailableError:
+                continue
+            except self.backend.errors as error:
+                if not self.backend.is_lost_connection(error):
+                    raise self.backend.translate(error) from error
+        raise StoreUnavailableError(
+            f"{self.name}: the connection was lost during an append and the server did not come "
+            "back, so it is not known whether the events were stored; append them again, with the "
+            "same event ids, to find out"
+        ) from lost
+
+    def _settle(self, refusal: AppendRefusedError, runs: list[Run]) -> Sequence[int]:
+        positions = stored_positions(self.backend, self.mapper, runs)
+        if positions is not None:
+            return positions
+        stream_id = refusal.stream_id
+        first = next(run.first for run in runs if run.stream_id == stream_id)
+        newer = list(self.read(stream_id, after=first - 1))
+        raise refused(refusal, runs, newer, self.backend.last_version(stream_id)) from refusal
+
+    def find_append(self, stream_id: str, key: str) -> Sequence[Recorded]:
+        """Return the events that were appended under this key, none if there was no such append."""
+        rows = self._call(self.backend.select_key, stream_id, _key(key))
+        return checked(self.mapper, stream_id, rows)
+
+    def read(
+        self,
+        stream_id: str,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        limit: int | None = None,
+        descending: bool = False,
+    ) -> Iterable[Recorded]:
+        """Yield the stream's rows page by page; see `SessionStore.read`.
+
+        Raises:
+            CorruptStreamError: a row is missing or unreadable; all rows before it were yielded.
+        """
+
+        def fetch(low: int, high: int | None, count: int) -> list[Row]:
+            return self._call(self.backend.select, stream_id, low, high, count, descending)
+
+        read = descending_pages if descending else ascending
+        for page in read(self.mapper, stream_id, fetch, after, upto, limit):
+            yield from page
+
+    def read_versions(self, stream_id: str, versions: Sequence[int]) -> Sequence[Recorded]:
+        """Return the rows at exactly these versions, in version order."""
+        if not versions:
+            return ()
+        rows = self._call(self.backend.select_versions, stream_id, versions)
+        return checked(self.mapper, stream_id, rows)
+
+    def last_of(
+        self, stream_id: str, topics: Sequence[str], *, upto: int | None = None
+    ) -> Recorded | None:
+        """Return the newest row with one of these topics, up to a version."""
+        if not topics:
+            return None
+        row = self._call(self.backend.select_last, stream_id, topics, upto)
+        return None if row is None else checked(self.mapper, stream_id, [row])[0]
+
+    def version(self, stream_id: str) -> int:
+        """Return the stream's last version; 0 if there is no such stream."""
+        return self._call(self.backend.last_version, stream_id)
+
+    def copy_stream(
+        self, source_id: str, upto: int, header: Recorded, tail: Sequence[Recorded]
+    ) -> int:
+        """Make a stream of another one, inside the database; see `SessionStore.copy_stream`."""
+        encode = self.mapper.encode_state
+        copy = Copy(
+            source_id,
+            upto,
+            header.originator_id,
+            (header.topic, encode(header.state)),
+            [event.topic for event in tail],
+            [encode(event.state) for event in tail],
+        )
+        for pause_s in (*_SETTLING_PAUSES_S, 0.0):
+            try:
+                return self.backend.copy(copy)
+            except AppendRefusedError as refusal:
+                return self._call(self._settle_copy, refusal, copy)
+            except self.backend.errors as error:
+                if pause_s == 0 or not self.backend.is_lost_connection(error):
+                    raise self.backend.translate(error) from error
+                time.sleep(pause_s)
+        raise AssertionError("the last attempt returns or raises")
+
+    def _settle_copy(self, refusal: AppendRefusedError, copy: Copy) -> int:
+        if isinstance(refusal, StreamDeletedError):
+            raise SessionExistsError(copy.target_id, deleted=True) from refusal
+        if isinstance(refusal, SourceShortError):
+            if not self.backend.last_version(copy.source_id):
+                raise SessionNotFoundError(copy.source_id) from refusal
+            raise StoreError(f"session {copy.source_id!r} has not {refusal}") from refusal
+        header = Run(copy.target_id, HEADER_VERSION, [copy.header[0]], [copy.header[1]])
+        if stored_positions(self.backend, self.mapper, [header]) is None:
+            raise SessionExistsError(copy.target_id) from refusal
+        return copy.upto + len(copy.tail_topics)
+
+    def streams(
+        self, *, after: str = "", limit: int | None = None, prefix: str = ""
+    ) -> Iterator[StreamSummary]:
+        """Yield the streams in order of id; see `SessionStore.streams`."""
+        while limit is None or limit > 0:
+            size = _STREAM_PAGE if limit is None else min(limit, _STREAM_PAGE)
+            found = self._call(self.backend.select_streams, after, prefix, size)
+            for stream_id, head, tail in found:
+                if not stream_id.startswith(prefix):
+                    return
+                yield self._summary(stream_id, head, tail)
+            if len(found) < size:
+                return
+            after = found[-1][0]
+            limit = None if limit is None else limit - size
+
+    def _summary(self, stream_id: str, head: Row, tail: Row) -> StreamSummary:
+        created, last = (self._recorded(stream_id, row) for row in (head, tail))
+        return StreamSummary(stream_id, tail[0], created, last)
+
+    def delete_stream(self, stream_id: str) -> bool:
+        """Remove a stream, its snapshots and keys for ever; see `SessionStore.delete_stream`."""
+        return self._call(self.backend.delete, stream_id)
+
+    def save_snapshot(self, snapshot: StoredSnapshot) -> None:
+        """Store a snapshot; the newest two of each stream are kept."""
+        state = self.mapper.encode_state(snapshot.state)
+        row = (snapshot.version, snapshot.topic, state)
+        self._call(self.backend.put_snapshot, snapshot.stream_id, row)
+
+    def load_snapshot(self, stream_id: str, *, upto: int | None = None) -> StoredSnapshot | None:
+        """Return the newest snapshot at or below a version."""
+        row = self._call(self.backend.select_snapshot, stream_id, upto)
+        if row is None:
+            return None
+        version, topic, state = row
+        return StoredSnapshot(stream_id, version, topic, self.mapper.decode_state(state))
+
+    def subscribe(self, *, after: int = 0, topics: Sequence[str] = ()) -> NotificationStream:
+        """Follow the global order; see `SessionStore.subscribe`."""
+        return NotificationStream(self.backend, self._notification, after, topics)
+
+    def read_all(
+        self, *, after: int = 0, limit: int | None = None, topics: Sequence[str] = ()
+    ) -> Sequence[Notification]:
+        """Return what is stored after a position of the global order, without waiting."""
+        end = self._call(self.backend.last_position)
+        found: list[Notification] = []
+        while after < end and (limit is None or len(found) < limit):
+            size = _LOG_PAGE if limit is None else min(_LOG_PAGE, limit - len(found))
+            rows = self._call(self.backend.select_log, after, end, size, topics)
+            found += map(self._notification, rows)
+            if len(rows) < size:
+                break
+            after = rows[-1][0]
+        return found
+
+    def _notification(self, row: GlobalRow) -> Notification:
+        position, stream_id, version, topic, state = row
+        return Notification(position, self._recorded(stream_id, (version, topic, state)))
+
+    def _recorded(self, stream_id: str, row: Row) -> Recorded:
+        version, topic, state = row
+        return Recorded(stream_id, version, topic, self.mapper.decode_state(state))
+
+    def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the database; its driver's errors become the store's."""
+        try:
+            return function(*args, **kwargs)
+        except self.backend.errors as error:
+            raise self.backend.translate(error) from error
+
+
+def _key(key: str) -> bytes:
+    # As bytes: PostgreSQL keeps no NUL in text, and a caller may use any text as a key.
+    return key.encode("utf-8", "surrogatepass")
