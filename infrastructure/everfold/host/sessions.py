@@ -8,6 +8,7 @@ from typing import Protocol
 from everfold.host.cache import Entry, EntryCache
 from everfold.host.loading import Loader
 from everfold.host.means import system_means
+from everfold.session.access import Planner
 from everfold.session.composition import Composition
 from everfold.session.deciding import AppendEvent, DecisionMeans
 from everfold.session.doors import resume_marker
@@ -34,9 +35,6 @@ from everfold.session.session import Decision, Session
 from everfold.session.session_header import FORMAT_VERSION
 
 log = logging.getLogger("everfold.host")
-
-Planner = Callable[[Session], Sequence[AppendEvent]]
-"""Decides what to append, given the session as it is; asked again after a lost race."""
 
 MAX_ATTEMPTS = 50
 

@@ -1,6 +1,6 @@
 """The static assembly for detached readers: every shipped interpreter, no listener (R312)."""
 
-from everfold.plugins import Plugin
+from everfold.plugins.plugin import Plugin
 from everfold.projections.image_offload.plugin import plugin as image_offload
 from everfold.session.composition import Composition
 from everfold.session.vocabulary import CORE

@@ -1,6 +1,6 @@
 """The image-offload plugin, as the entry point `image-offload` names it."""
 
-from everfold.plugins import Plugin
+from everfold.plugins.plugin import Plugin
 from everfold.projections.image_offload.projection import IMAGE_OFFLOAD, PLUGIN
 
 plugin = Plugin(

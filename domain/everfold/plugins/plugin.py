@@ -4,11 +4,13 @@ Built-in plugins come through the same door as others: an entry point of the gro
 `everfold.plugins` that names a `Plugin`. A plugin's name is stored in logs and is forever.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
-from everfold.session.composition import Composition
+from everfold.plugins.waterfalls import Waterfalls
+from everfold.session.composition import Composition, Disposer
 from everfold.session.errors import SessionError
 from everfold.session.projection import MessageProjection
 from everfold.session.vocabulary import EventType
@@ -33,12 +35,29 @@ class Plugin:
         projections: one interpreter per event type that the plugin owns.
         event_types: further types that it appends, log-only ones for instance.
         summary: one sentence for lists of plugins.
+        mount: joins waterfalls and read models; called when a host starts, never by detached readers.
     """
 
     name: str
     projections: tuple[MessageProjection, ...] = ()
     event_types: tuple[EventType, ...] = ()
     summary: str = ""
+    mount: "Callable[[Mount], None] | None" = None
+
+
+class Mount(Protocol):
+    """What a plugin may join while a host runs; leaving the scope undoes it in reverse order."""
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """The plugin's own settings from the profile; unknown keys are its errors to raise."""
+
+    @property
+    def waterfalls(self) -> Waterfalls:
+        """The chains to join; register with the plugin's own name and give the disposer to `defer`."""
+
+    def defer(self, dispose: Disposer) -> None:
+        """Have something undone when the plugin's scope ends."""
 
 
 @contextmanager

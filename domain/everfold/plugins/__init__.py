@@ -1,0 +1,1 @@
+"""What a plugin is, the waterfalls it can join, and the scope that undoes what it registered."""

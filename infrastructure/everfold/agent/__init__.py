@@ -1,0 +1,1 @@
+"""The agent loop: turns, steps, tools, and the recoveries from failed requests."""

@@ -1,0 +1,1 @@
+"""Routes: the adapters to model providers."""
