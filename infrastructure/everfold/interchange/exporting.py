@@ -1,0 +1,174 @@
+"""Export of a session to a file in format version 3: page by page, whole or not at all."""
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from everfold.interchange.errors import ExportRefusedError
+from everfold.interchange.file_names import file_name
+from everfold.interchange.js_json import stringify
+from everfold.interchange.log_reader import LINE_TYPE
+from everfold.interchange.ranges import encode_ranges
+from everfold.session.errors import CorruptStreamError, SessionError, SessionNotFoundError
+from everfold.session.events import Recorded
+from everfold.session.frozen import Json
+from everfold.session.ids import HEADER_VERSION, seq_of
+from everfold.session.ids import session_id as checked_id
+from everfold.session.ports import SessionStore
+from everfold.session.session import header_of
+from everfold.session.vocabulary import MESSAGE_TYPES
+
+_FIRST_PAGE_ROWS = 64
+_MAX_PAGE_ROWS = 1024
+_PAGE_BYTES = 4 * 1024 * 1024
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK)
+_HEADER_ORDER = ("type", "version", "id", "createdAt", "cwd", "isSeeded", "delegationDepth")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """What an export wrote.
+
+    Attributes:
+        path: the file; None if the caller gave an open one.
+        event_count: events written, the header not counted.
+    """
+
+    path: Path | None
+    event_count: int
+
+
+def export_session(
+    store: SessionStore, session_id: str, out: Path | BinaryIO, *, overwrite: bool = False
+) -> ExportResult:
+    """Write a session as JSONL, as of now; memory does not grow with the log.
+
+    A file appears under its name only when it is complete and on disk; only its owner may read it.
+
+    Args:
+        out: a file to make, a folder to make one in (named by `file_names.file_name`), or an open
+            binary file.
+        overwrite: replace a file that is there; a symbolic link is replaced, never followed.
+
+    Raises:
+        SessionNotFoundError: there is no such session.
+        CorruptStreamError: a row is missing or unreadable.
+        ExportRefusedError: the file is there, or cannot be written.
+    """
+    upto = store.version(checked_id(session_id))
+    if upto == 0:
+        raise SessionNotFoundError(session_id)
+    lines = _lines(store, session_id, upto)
+    if not isinstance(out, Path):
+        out.writelines(lines)
+        return ExportResult(None, upto - HEADER_VERSION)
+    path = out / file_name(session_id) if out.is_dir() else out
+    with _new_file(path, overwrite=overwrite) as file:
+        file.writelines(lines)
+    return ExportResult(path, upto - HEADER_VERSION)
+
+
+def header_line(created: Recorded) -> bytes:
+    """Return the first line of a file, newline included, for the first row of a stream."""
+    header = header_of(created)
+    fields: dict[str, Json] = {"delegationDepth": 0, **header, "type": LINE_TYPE}
+    known = {name: fields[name] for name in _HEADER_ORDER if name in fields}
+    return stringify(known | fields) + b"\n"
+
+
+def event_line(event: Recorded) -> bytes:
+    """Return the line of an event, newline included."""
+    record = event.record()
+    sources = record.get("sourceEventSeqs")
+    if isinstance(sources, list) and event.type in MESSAGE_TYPES:
+        record["sourceEventSeqs"] = encode_ranges(sources)
+    return stringify(record) + b"\n"
+
+
+def _lines(store: SessionStore, session_id: str, upto: int) -> Iterator[bytes]:
+    for row in _rows(store, session_id, upto):
+        try:
+            line = header_line(row) if row.seq < 0 else event_line(row)
+        except (SessionError, ValueError) as error:
+            raise CorruptStreamError(session_id, row.seq, str(error)) from error
+        yield line
+
+
+def _rows(store: SessionStore, session_id: str, upto: int) -> Iterator[Recorded]:
+    version, page_rows = 0, _FIRST_PAGE_ROWS
+    while version < upto:
+        start, size = version, 0
+        for row in store.read(session_id, after=start, upto=upto, limit=page_rows):
+            if row.originator_version != version + 1:
+                raise CorruptStreamError(session_id, seq_of(version + 1), "the row is missing")
+            yield row
+            version += 1
+            size += len(row.state)
+        if version == start:
+            raise CorruptStreamError(session_id, seq_of(version + 1), "the row is missing")
+        mean = max(1, size // (version - start))
+        page_rows = min(_MAX_PAGE_ROWS, max(1, _PAGE_BYTES // mean))
+
+
+@contextmanager
+def _new_file(path: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
+    """Give a file that takes its name when the block ends well, and is gone when it does not."""
+    if not overwrite and os.path.lexists(path):
+        raise ExportRefusedError(f"{path} is there already; it was not overwritten")
+    with _named_by_path(path):
+        # mkstemp makes the file with mode 0600 and never opens one that is there.
+        handle, name = tempfile.mkstemp(prefix=".everfold-", suffix=".part", dir=path.parent)
+    part = Path(name)
+    try:
+        with _named_by_path(path):
+            with os.fdopen(handle, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _publish(part, path, overwrite=overwrite)
+    finally:
+        with suppress(FileNotFoundError):
+            part.unlink()
+
+
+def _publish(part: Path, path: Path, *, overwrite: bool) -> None:
+    if overwrite:
+        part.replace(path)
+    else:
+        _publish_new(part, path)
+    _sync_folder(path.parent)
+
+
+def _publish_new(part: Path, path: Path) -> None:
+    # A link, unlike a rename, fails where a file appeared in the meantime.
+    try:
+        path.hardlink_to(part)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # Such a file system can only reserve the name first.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        part.replace(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _named_by_path(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ExportRefusedError(f"{path} cannot be written: {error.strerror}") from error

@@ -1,0 +1,168 @@
+"""A session file as a header and event records, each with the line it stands in."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from everfold.interchange.errors import ImportRefusedError
+from everfold.interchange.limits import DEFAULT_LIMITS, ImportLimits
+from everfold.interchange.lines import Line, LineReader
+from everfold.interchange.ranges import decode_ranges
+from everfold.interchange.strict_json import parse
+from everfold.session.errors import SeedCutError, SessionError, SessionHeaderError
+from everfold.session.frozen import Json
+from everfold.session.ids import session_id
+from everfold.session.lossless import natural
+from everfold.session.session_header import FORMAT_VERSION
+from everfold.session.state import END_SEED, is_inherited_marker
+from everfold.session.vocabulary import MESSAGE_TYPES
+
+LINE_TYPE = "session"
+"""The `type` of a header line; a header in memory has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Invalid text of a file that was replaced by U+FFFD because a repair was asked for."""
+
+    line: int
+    path: str
+    count: int
+
+
+class LogReader:
+    """One pass over a session file: `header()` first, then `records()`.
+
+    Records have the wire's field names and decoded sources; what they say is judged by the
+    session's doors, which pull them one by one, so `line` names the one being judged.
+
+    Attributes:
+        line: number of the line last given out, from 1.
+        warnings: what was tolerated, complete after the pass.
+        replaced: what a repair put in.
+    """
+
+    def __init__(
+        self,
+        pieces: Iterable[bytes],
+        *,
+        repair: bool = False,
+        limits: ImportLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._source = LineReader(pieces, limits)
+        self._lines = iter(self._source)
+        self._repair = repair
+        self._header: dict[str, Json] = {}
+        self.line = 1
+        self.warnings: list[str] = []
+        self.replaced: list[Replaced] = []
+
+    def header(self) -> dict[str, Json]:
+        """Return the fields of the header line as a session's header has them.
+
+        Raises:
+            ImportRefusedError: not a session file, of another format version, or no valid id.
+        """
+        first = next(self._lines, None)
+        if first is None or first.is_torn:
+            reason = "the file is empty" if first is None else "the header line is cut short"
+            raise ImportRefusedError(reason, line=1, code=SessionHeaderError.code)
+        fields = self._value(first)
+        if not isinstance(fields, dict) or fields.get("type") != LINE_TYPE:
+            raise ImportRefusedError(
+                f"this is no session file: the first line is not an object of type {LINE_TYPE!r}",
+                line=1,
+                code=SessionHeaderError.code,
+            )
+        _check_version(fields)
+        self._header = {name: value for name, value in fields.items() if name != "type"}
+        self._check_id()
+        return dict(self._header)
+
+    def records(self) -> Iterator[dict[str, Json]]:
+        """Yield the event records in file order.
+
+        Raises:
+            ImportRefusedError: a line is not JSON that can be kept, the file is over a cap, or
+                header and end-of-seed markers do not go together (R339).
+        """
+        has_marker = False
+        for line in self._lines:
+            if line.is_torn:
+                self._note_torn(line)
+                break
+            self.line = line.number
+            record = self._record(line)
+            yield record
+            if record.get("type") == END_SEED and is_inherited_marker(record.get("data")):
+                has_marker = True
+                self._check_marker()
+        if self._source.is_frame_torn:
+            self.warnings.append("the last compressed frame is cut short: a torn write was dropped")
+        if self._header.get("isSeeded") is True and not has_marker:
+            raise ImportRefusedError(
+                "the header says isSeeded, but no end-seed marker says inherited",
+                line=1,
+                code=SeedCutError.code,
+            )
+
+    def refusal(self, cause: SessionError) -> ImportRefusedError:
+        """Return the refusal of the current line for what a door said about it."""
+        return ImportRefusedError.of(cause, line=self.line)
+
+    def _record(self, line: Line) -> dict[str, Json]:
+        seq = line.number - 2
+        record = self._value(line)
+        if not isinstance(record, dict):
+            reason = f"an event record is an object, not {_kind(record)}"
+            raise ImportRefusedError(reason, line=line.number, code="envelope", seq=seq)
+        sources = record.get("sourceEventSeqs")
+        if isinstance(sources, list) and record.get("type") in MESSAGE_TYPES:
+            try:
+                record["sourceEventSeqs"] = decode_ranges(sources, seq)
+            except SessionError as error:
+                raise self.refusal(error) from error
+        return record
+
+    def _value(self, line: Line) -> Json:
+        try:
+            value, repairs = parse(line.content, repair=self._repair)
+        except SessionError as error:
+            raise ImportRefusedError.of(error, line=line.number) from error
+        self.replaced += [Replaced(line.number, each.path, each.count) for each in repairs]
+        return value
+
+    def _check_id(self) -> None:
+        try:
+            session_id(self._header.get("id"))
+        except SessionError as error:
+            raise self.refusal(error) from error
+
+    def _check_marker(self) -> None:
+        if self._header.get("isSeeded") is not True:
+            raise self.refusal(
+                SeedCutError("an end-seed marker says inherited, but the header is not isSeeded")
+            )
+
+    def _note_torn(self, line: Line) -> None:
+        self.warnings.append(
+            f"line {line.number} (seq {line.number - 2}) has no newline at its end: a torn write "
+            f"of {len(line.content)} bytes was dropped"
+        )
+
+
+def _check_version(fields: dict[str, Json]) -> None:
+    version = natural(fields.get("version"))
+    if version == FORMAT_VERSION:
+        return
+    if version is None:
+        reason = f"version {fields.get('version')!r} is not a whole number"
+        raise ImportRefusedError(reason, line=1, code=SessionHeaderError.code)
+    if version > FORMAT_VERSION:
+        reason = f"is newer than {FORMAT_VERSION}, the newest that is read here; update everfold"
+    else:
+        reason = f"is older than {FORMAT_VERSION}; convert the file with the program that wrote it"
+    raise ImportRefusedError(f"format version {version} {reason}", line=1, code="format-version")
+
+
+def _kind(value: Json) -> str:
+    return "null" if value is None else type(value).__name__
