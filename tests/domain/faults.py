@@ -165,8 +165,8 @@ def lost_prompt(writer: Writer) -> Fault | None:
 def prompt_over_more(writer: Writer) -> Fault | None:
     if not writer.is_head_system or len(writer.nodes) < 2:
         return None
-    nodes = writer.nodes[:2]
-    record = _record(writer, "system/message", system(), **_replace(*nodes, nodes))
+    first, last = writer.nodes[:2]
+    record = _record(writer, "system/message", system(), **_replace(first, last, [first, last]))
     return Fault("a prompt replaces more than the prompt", "system-head", record)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from everfold.session.errors import LosslessError
 from everfold.session.frozen import freeze, json_equal
@@ -172,7 +171,7 @@ def test_a_refusal_of_deep_nesting_needs_no_more_stack_than_there_is() -> None:
 
 
 def test_a_value_with_many_brackets_side_by_side_is_kept() -> None:
-    value = [[], {}] * 500
+    value: list[Any] = [[], {}] * 500
 
     _data, copy = encode(value)
 

@@ -6,7 +6,7 @@ from typing import Literal
 from everfold.session.errors import AppendIntentError, EnvelopeError, SurfaceOpError
 from everfold.session.events import ABSENT, Absent, Event
 from everfold.session.frozen import Json
-from everfold.session.lossless import natural, whole
+from everfold.session.lossless import encode, natural, whole
 from everfold.session.vocabulary import MESSAGE_TYPES
 
 KEYS = frozenset(("type", "seq", "time", "data", "surfaceOp", "sourceEventSeqs", "ignorable"))
@@ -54,9 +54,12 @@ def check_intent(type_: object, options: object) -> tuple[Json | Literal[Absent.
         AppendIntentError: the options are no mapping, or hold what the type may not carry.
         SurfaceOpError: surface options on a type that makes no node (R135).
         EnvelopeError: the type is not text.
+        LosslessError: the type is not valid Unicode.
     """
     if not isinstance(type_, str):
         raise EnvelopeError(f"type is {_kind(type_)}, not text")
+    if not type_.isascii():
+        encode(type_, "type")
     if not options and (options is None or isinstance(options, Mapping)):
         return ABSENT, ABSENT, ABSENT
     if not isinstance(options, Mapping):
