@@ -1,7 +1,7 @@
 """How many of the oldest images must go so that a request fits its route (group Q)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Representation = Literal["raw", "base64"]
@@ -11,6 +11,12 @@ class BudgetError(ValueError):
     """A budget that makes no sense; the message names the field."""
 
     code = "budget"
+
+
+class UnavoidableExcessError(ValueError):
+    """What no omission can remove is over a limit by itself (V7)."""
+
+    code = "unavoidable-excess"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,35 @@ def required_offload(lengths: Sequence[int], budget: ImageBudget) -> int:
         if count >= count_goal and _is_met(removed, bytes_goal, budget.byte_quantum):
             return count
     return len(encoded)
+
+
+def required_beside(removable: Sequence[int], fixed: Sequence[int], budget: ImageBudget) -> int:
+    """Return how many of the oldest removable images must go beside those that cannot (V7).
+
+    Args:
+        removable: raw bytes of each retained input image, oldest first.
+        fixed: raw bytes of each image that no omission removes: those that a model made.
+
+    Raises:
+        UnavoidableExcessError: `fixed` alone is over a limit, so no omission helps.
+    """
+    fixed_bytes = sum(map(budget.length, fixed))
+    _check_fixed("bytes", fixed_bytes, budget.max_bytes)
+    _check_fixed("images", len(fixed), budget.max_images)
+    left = replace(
+        budget,
+        max_bytes=None if budget.max_bytes is None else budget.max_bytes - fixed_bytes,
+        max_images=None if budget.max_images is None else budget.max_images - len(fixed),
+    )
+    return required_offload(removable, left)
+
+
+def _check_fixed(name: str, total: int, limit: int | None) -> None:
+    if limit is not None and total > limit:
+        raise UnavoidableExcessError(
+            f"images that the model made take {total} {name}, over the route's limit of {limit}; "
+            "omitting others cannot help: compact the history or use another route"
+        )
 
 
 def _goal(total: int, limit: int | None, quantum: int) -> int:

@@ -23,6 +23,7 @@ from everfold.session.lossless import encode, whole
 from everfold.session.payload import check_payload
 from everfold.session.ports import Clock, NewId
 from everfold.session.state import StateFold
+from everfold.session.surface import APPEND, Plan
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_EVENT_ID_BYTES = 200
@@ -96,20 +97,24 @@ class Decider:
         type_ = command.type
         surface_op, sources, ignorable = check_intent(type_, command.options)
         data, copy = encode(command.data)
-        placement = self._placement(surface_op, sources)
+        is_plain = surface_op == "append" and sources is ABSENT
+        placement = PLAIN_PLACEMENT if is_plain else self._placement(surface_op, sources)
         seq = self.fold.next_seq
         is_ignorable = ignorable is True
         self.fold.check_known(type_, ignorable=is_ignorable)
         check_payload(type_, copy, seq)
-        event = Event(
-            type=type_,
-            seq=seq,
-            data=freeze(copy) if self.fold.interprets(type_) else copy,
-            surface_op=surface_op,
-            source_event_seqs=sources,
-            ignorable=is_ignorable,
-        )
-        plan = self.fold.surface.plan(event)
+        if is_plain:
+            plan: Plan = APPEND
+        else:
+            event = Event(
+                type=type_,
+                seq=seq,
+                data=freeze(copy) if self.fold.interprets(type_) else copy,
+                surface_op=surface_op,
+                source_event_seqs=sources,
+                ignorable=is_ignorable,
+            )
+            plan = self.fold.surface.plan(event)
         recorded = Recorded(
             self.session_id,
             version_of(seq),
@@ -122,8 +127,6 @@ class Decider:
     def _placement(
         self, surface_op: Json | Literal[Absent.ABSENT], sources: Json | Literal[Absent.ABSENT]
     ) -> bytes:
-        if surface_op == "append" and sources is ABSENT:
-            return PLAIN_PLACEMENT
         if surface_op is not ABSENT:
             encode(surface_op, "surfaceOp")
         if sources is not ABSENT:

@@ -8,8 +8,9 @@ or the version: a copied row stays true.
 
 import enum
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal, Protocol
 from urllib.parse import quote, unquote
 
@@ -231,10 +232,11 @@ def state_bytes(
     placement: bytes = b"",
     origin: bytes = b"",
 ) -> bytes:
-    """Return the state of a row; every part is JSON already, the event id is plain text.
+    """Return the state of a row.
 
     Args:
         data: the encoded payload.
+        event_id: plain text.
         placement: `"surfaceOp":…,` and `"sourceEventSeqs":…,` members, in that order, or nothing.
         origin: members after the time, each with its leading comma.
     """
@@ -252,23 +254,28 @@ PLAIN_PLACEMENT = b'"surfaceOp":"append",'
 
 def placement_bytes(
     surface_op: Json | Literal[Absent.ABSENT],
-    sources: Sequence[int] | Literal[Absent.ABSENT],
+    sources: Json | Literal[Absent.ABSENT],
 ) -> bytes:
-    """Return the members that place an event on the surface, as `state_bytes` wants them."""
-    if surface_op is ABSENT:
-        return b""
-    placement = b'"surfaceOp":%b,' % orjson.dumps(surface_op)
+    """Return the members that place an event on the surface, as `state_bytes` wants them.
+
+    An opaque event (R46) may carry any values in them, and one without the other.
+    """
+    placement = b""
+    if surface_op is not ABSENT:
+        placement += b'"surfaceOp":%b,' % orjson.dumps(surface_op)
     if sources is not ABSENT:
-        placement += b'"sourceEventSeqs":%b,' % orjson.dumps(list(sources))
+        placement += b'"sourceEventSeqs":%b,' % orjson.dumps(sources)
     return placement
 
 
+@lru_cache(maxsize=1024)
 def topic_of(type_: str, *, ignorable: bool = False) -> str:
     """Return the topic of an event type: `?`, `@`, `%`, controls and non-ASCII are escaped."""
     topic = quote(type_, safe="/.:_-~ +")
     return topic + "?" if ignorable else topic
 
 
+@lru_cache(maxsize=1024)
 def type_of(topic: str) -> str:
     """Return the event type that a topic names."""
     if topic.isascii() and "%" not in topic and "?" not in topic and "@" not in topic:

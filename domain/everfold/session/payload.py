@@ -31,7 +31,7 @@ def check_payload(type_: str, data: Json, seq: int) -> None:
 
 
 def _check_request_header(_type: str, data: Json, seq: int) -> None:
-    if not isinstance(data, Mapping) or not isinstance(data.get("header"), Mapping):
+    if not isinstance(data, dict) or not isinstance(data.get("header"), dict):
         raise PayloadError("request/header needs an object `header`", seq=seq)
     header = data["header"]
     fault = _static_fault(header) or _config_fault(header)
@@ -55,7 +55,7 @@ def _static_fault(header: Mapping[str, Json]) -> str | None:
 
 def _config_fault(header: Mapping[str, Json]) -> str | None:
     config = header.get("config")
-    if not isinstance(config, Mapping):
+    if not isinstance(config, dict):
         return "config is not an object"
     for name in ("provider", "model"):
         if not _is_name(config.get(name)):
@@ -66,7 +66,7 @@ def _config_fault(header: Mapping[str, Json]) -> str | None:
 
 
 def _defaults_fault(defaults: Json, config: Mapping[str, Json]) -> str | None:
-    if not isinstance(defaults, Mapping):
+    if not isinstance(defaults, dict):
         return "adapterDefaults is not an object"
     for name, value in defaults.items():
         if name not in _DEFAULTS:
@@ -92,7 +92,7 @@ def _check_plain_message(type_: str, data: Json, seq: int) -> None:
 
 
 def _check_tool_result(type_: str, data: Json, seq: int) -> None:
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         raise PayloadError("tool/result data is not an object", seq=seq)
     if "error" in data and not _is_error_block(data.get("message")):
         raise PayloadError(
@@ -106,14 +106,14 @@ def _check_tool_result(type_: str, data: Json, seq: int) -> None:
 
 
 def _is_error_block(message: Json) -> bool:
-    content = message.get("content") if isinstance(message, Mapping) else None
+    content = message.get("content") if isinstance(message, dict) else None
     first = content[0] if isinstance(content, list) and content else None
-    return isinstance(first, Mapping) and first.get("isError") is True
+    return isinstance(first, dict) and first.get("isError") is True
 
 
 def _check_tool_block(type_: str, content: list[Json], call_id: str, seq: int) -> None:
     block = content[0] if len(content) == 1 else None
-    if not isinstance(block, Mapping) or block.get("type") != "tool-result":
+    if not isinstance(block, dict) or block.get("type") != "tool-result":
         _refuse(type_, seq, "content is not exactly one tool-result block")
     if not isinstance(block.get("content"), list):
         _refuse(type_, seq, "the tool-result block's content is not a list")
@@ -122,7 +122,7 @@ def _check_tool_block(type_: str, content: list[Json], call_id: str, seq: int) -
 
 
 def _check_attempt(type_: str, data: Json, seq: int) -> None:
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         raise SettlementError(f"{type_} data is not an object", seq=seq)
     _check_settlement(type_, data, seq)
 
@@ -143,14 +143,14 @@ def check_message(message: Json, role: str | None = None) -> str | None:
     Args:
         role: the role that it must have; any of the three if None.
     """
-    if not isinstance(message, Mapping):
+    if not isinstance(message, dict):
         return "it is not an object"
     if not _is_name(message.get("id")):
         return "id is not a text of at least one character"
     if message.get("role") not in ((role,) if role else ("system", "user", "assistant")):
         return f"role {message.get('role')!r} is not {role or 'system, user or assistant'}"
     source = message.get("source")
-    if not isinstance(source, Mapping):
+    if not isinstance(source, dict):
         return "source is not an object"
     if not isinstance(message.get("content"), list):
         return "content is not a list"
@@ -168,7 +168,7 @@ def _check_message(type_: str, message: Json, seq: int) -> Mapping[str, Json]:
 
 
 def _inner(data: Json, type_: str, seq: int) -> Json:
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         _refuse(type_, seq, "data is not an object")
     return data.get("message")
 

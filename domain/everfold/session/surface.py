@@ -115,7 +115,8 @@ class Project:
 
 Plan = Pass | Append | Hide | Project
 _PASS = Pass()
-_APPEND = Append()
+APPEND = Append()
+"""The plan of every plain append: a message-producing event at the end, which cites no sources."""
 
 
 class SurfaceFold:
@@ -183,13 +184,13 @@ class SurfaceFold:
 
     def _plan_node(self, event: EventLike) -> Plan:
         if event.is_plain_append:
-            return _APPEND
+            return APPEND
         replace = placement_of(event)
         if replace is not None:
             check_earlier(event, replace)
         sources = sources_of(event)
         if replace is None:
-            return _APPEND
+            return APPEND
         return self._plan_replace(event, replace, sources)
 
     def _plan_replace(self, event: EventLike, replace: Replace, sources: frozenset[int]) -> Hide:
@@ -274,7 +275,11 @@ class SurfaceFold:
         self._events.extend(events)
 
     def _append(self, event: EventLike) -> None:
-        self.append_run((event,), (self.next_seq,))
+        if self._positions is not None:
+            self.append_run((event,), (self.next_seq,))
+            return
+        (self._added if self._nodes is None else self._nodes).append(self.next_seq)
+        self._events.append(event)
 
     def _hide(self, event: EventLike, plan: Hide) -> None:
         nodes = self._own()
