@@ -20,7 +20,7 @@ from everfold.session.events import (
     topic_of,
 )
 from everfold.session.frozen import Json, freeze
-from everfold.session.ids import version_of
+from everfold.session.ids import session_id, version_of
 from everfold.session.lossless import encode
 from everfold.session.payload import check_payload
 from everfold.session.placement import Replace, placement_of
@@ -63,9 +63,8 @@ def seed(
     Raises:
         SessionError: an event, then the header, or the cut is refused (R11, R149).
     """
-    session_id = str(header.get("id"))
-    state, rows = _take(session_id, records, composition, means)
-    checked = check_header(header, session_id)
+    state, rows = _take(_id_of(header), records, composition, means)
+    checked = _checked_header(header)
     is_fork = checked["isSeeded"]
     count = state.next_seq if is_fork and inherited_count is None else inherited_count or 0
     _check_cut(is_fork, count, state.next_seq)
@@ -91,9 +90,8 @@ def restore(
     Raises:
         SessionError: the header, an event, or the cut is refused (R149).
     """
-    session_id = str(header.get("id"))
-    checked = check_header(header, session_id)
-    state, rows = _take(session_id, records, composition, means)
+    checked = _checked_header(header)
+    state, rows = _take(checked["id"], records, composition, means)
     count = state.inherited_count if inherited_count is None else inherited_count
     _check_cut(checked["isSeeded"], count, state.next_seq)
     session = Session(checked, composition, means, state=replace(state, inherited_count=count))
@@ -136,8 +134,18 @@ def _check_cut(is_seeded: bool, count: int, length: int) -> None:
         raise SeedCutError(f"{count} inherited events are more than the log's {length}")
 
 
+def _id_of(header: object) -> str:
+    return str(header.get("id")) if isinstance(header, Mapping) else ""
+
+
+def _checked_header(header: object) -> dict[str, Json]:
+    checked = check_header(header, _id_of(header))
+    session_id(checked["id"])
+    return checked
+
+
 def _take(
-    session_id: str,
+    stream_id: str,
     records: Iterable[Mapping[str, Json]],
     composition: Composition,
     means: DecisionMeans,
@@ -147,7 +155,7 @@ def _take(
     rows = []
     for index, record in enumerate(records):
         try:
-            rows.append(_take_one(session_id, index, record, fold, means, batch))
+            rows.append(_take_one(stream_id, index, record, fold, means, batch))
         except SessionError as error:
             error.add_note(f"event {index} of the seed")
             raise
@@ -155,23 +163,34 @@ def _take(
 
 
 def _take_one(
-    session_id: str,
+    stream_id: str,
     index: int,
     record: Mapping[str, Json],
     fold: StateFold,
     means: DecisionMeans,
     batch: str,
 ) -> Recorded:
-    _bytes, copy = encode(dict(record), f"event {index}")
-    event = check_record(copy, f"event {index}")
+    where = f"event {index}"
+    event = check_record(_copied(record, where), where)
     fold.check_known(event.type, ignorable=event.ignorable)
     check_payload(event.type, event.data, event.seq)
     plan = fold.surface.plan(_frozen(event, fold))
-    recorded = recorded_of(event, session_id, f"{batch}.{index + 1}")
+    recorded = recorded_of(event, stream_id, f"{batch}.{index + 1}")
     if len(recorded.state) > means.max_event_bytes:
         raise TooLargeError(len(recorded.state), means.max_event_bytes, seq=event.seq)
     fold.apply(recorded, plan)
     return recorded
+
+
+def _copied(record: object, where: str) -> object:
+    """Return a JSON copy of a record; its data may be as deeply nested as an append's (V1)."""
+    if not isinstance(record, Mapping):
+        return record
+    fields = {name: value for name, value in record.items() if name != "data"}
+    _bytes, copy = encode(fields, where)
+    if "data" in record:
+        copy["data"] = encode(record["data"], f"{where}.data")[1]
+    return copy
 
 
 def _frozen(event: Event, fold: StateFold) -> Event:
