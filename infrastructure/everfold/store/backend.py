@@ -146,6 +146,9 @@ class Backend(Protocol):
     def select_last(self, stream_id: str, topics: Sequence[str], upto: int | None) -> Row | None:
         """Return the newest row with one of the topics."""
 
+    def select_topics(self, stream_id: str, upto: int | None) -> list[str]:
+        """Return the distinct topics of the rows up to a version."""
+
     def select_key(self, stream_id: str, key: bytes) -> list[Row]:
         """Return the rows that were stored under this key."""
 

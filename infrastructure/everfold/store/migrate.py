@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from everfold.session.errors import ForeignDatabaseError, SchemaVersionError, StoreUnavailableError
 from everfold.store.sqlite_connections import SqliteSettings, connect
@@ -20,6 +21,9 @@ from everfold.store.sqlite_files import (
     stored_schema_version,
 )
 from everfold.store.write_turn import WriteTurn
+
+if TYPE_CHECKING:
+    from everfold.store.postgres_connections import Connection, PostgresSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def _settled_version(settings: SqliteSettings, path: Path) -> int | None:
             raise
     try:
         with turn:
-            return stored_schema_version(path)
+            return stored_schema_version(path, is_ours=True)
     finally:
         turn.close()
 
@@ -107,7 +111,7 @@ def _migrate_file(settings: SqliteSettings, path: Path) -> None:
     try:
         with turn:
             # Somebody else may have made another database of it meanwhile.
-            stored_schema_version(path)
+            stored_schema_version(path, is_ours=True)
             connection = connect(settings, mode="rw")
             try:
                 apply_to_sqlite(connection)
@@ -154,3 +158,65 @@ def statements(sql: str) -> list[str]:
             found.append(statement)
             statement = ""
     return found
+
+
+def migrate_postgres(
+    connection: "Connection", settings: "PostgresSettings", *, create: bool
+) -> None:
+    """Make a schema of a PostgreSQL database ready for use, creating it if that is asked for.
+
+    Raises:
+        ForeignDatabaseError: there are tables in it, and they are not ours; nothing was touched.
+        SchemaVersionError: a newer everfold made it; nothing was touched.
+        StoreUnavailableError: there is none, and it is not to be created.
+    """
+    if _postgres_version(connection, settings) == latest_version("postgres"):
+        return
+    if not create:
+        raise StoreUnavailableError(f"there is no store at {settings.name}")
+    with connection.transaction():
+        # Processes that start together wait here for the first one.
+        connection.execute("SELECT pg_advisory_xact_lock(1702258278)")
+        stored = _postgres_version(connection, settings)
+        if stored is None:
+            _create_schema(connection, settings.schema)
+        for migration in migrations("postgres"):
+            if migration.version > (stored or 0):
+                connection.execute(migration.sql.encode())
+                connection.execute(
+                    "INSERT INTO everfold_schema VALUES (%s, %s, %s)",
+                    (migration.version, migration.name, int(time.time() * 1000)),
+                )
+
+
+def _create_schema(connection: "Connection", schema: str) -> None:
+    # CREATE SCHEMA IF NOT EXISTS asks for the right to create even where the schema is there.
+    if not _one(connection, "SELECT count(*) FROM pg_namespace WHERE nspname = %s", schema):
+        name = schema.replace('"', '""')
+        connection.execute(f'CREATE SCHEMA "{name}"'.encode())
+
+
+def _postgres_version(connection: "Connection", settings: "PostgresSettings") -> int | None:
+    relations = "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    is_ours = _one(
+        connection,
+        f"SELECT count(*) {relations} WHERE nspname = %s AND relname = 'everfold_schema'",
+        settings.schema,
+    )
+    if is_ours:
+        row = connection.execute("SELECT max(version) FROM everfold_schema").fetchone()
+        version = int(row[0] or 0) if row else 0
+        refuse_newer(settings.name, version, latest_version("postgres"))
+        return version
+    others = _one(connection, f"SELECT count(*) {relations} WHERE nspname = %s", settings.schema)
+    if others:
+        raise ForeignDatabaseError(
+            f"{settings.name}: schema {settings.schema!r} holds tables of another program; "
+            "name another one with ?schema="
+        )
+    return None
+
+
+def _one(connection: "Connection", statement: str, value: str) -> int:
+    row = connection.execute(statement.encode(), (value,)).fetchone()
+    return int(row[0]) if row else 0

@@ -58,6 +58,14 @@ class Pool(Generic[C]):
             self._free.release()
             raise
 
+    def check(self) -> None:
+        """Raise if the pool cannot be used any more.
+
+        Raises:
+            StoreUnavailableError: the store is closed, or was opened before a fork.
+        """
+        check_usable(self._pid, self._is_closed)
+
     def give(self, connection: C, *, is_usable: bool = True) -> None:
         """Take a connection back; one that is not usable is closed."""
         if is_usable and not self._is_closed:

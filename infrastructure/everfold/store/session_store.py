@@ -11,7 +11,7 @@ from everfold.session.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from everfold.session.events import Recorded
+from everfold.session.events import CREATED_TOPIC, Recorded
 from everfold.session.ids import HEADER_VERSION
 from everfold.session.ports import Notification, StoredSnapshot, StreamSummary
 from everfold.store.backend import (
@@ -164,10 +164,18 @@ class DatabaseSessionStore:
         self, stream_id: str, topics: Sequence[str], *, upto: int | None = None
     ) -> Recorded | None:
         """Return the newest row with one of these topics, up to a version."""
-        if not topics:
-            return None
-        row = self._call(self.backend.select_last, stream_id, topics, upto)
+        row = None
+        rest = [topic for topic in topics if topic != CREATED_TOPIC]
+        if rest:
+            row = self._call(self.backend.select_last, stream_id, rest, upto)
+        if row is None and len(rest) < len(topics) and (upto is None or upto >= HEADER_VERSION):
+            # The header can only be the first row; nothing has to be looked through for it.
+            return next(iter(self.read_versions(stream_id, [HEADER_VERSION])), None)
         return None if row is None else checked(self.mapper, stream_id, [row])[0]
+
+    def topics(self, stream_id: str, *, upto: int | None = None) -> frozenset[str]:
+        """Return the distinct topics of a stream's rows up to a version."""
+        return frozenset(self._call(self.backend.select_topics, stream_id, upto))
 
     def version(self, stream_id: str) -> int:
         """Return the stream's last version; 0 if there is no such stream."""

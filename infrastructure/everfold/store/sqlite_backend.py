@@ -57,6 +57,7 @@ JOIN stored_events AS tail ON tail.rowid = (
 ORDER BY id
 """
 _MAX_PARAMETERS = 500
+_NO_END = 2**62
 
 
 class SqliteBackend:
@@ -126,6 +127,16 @@ class SqliteBackend:
             parameters.append(upto)
         rows = self._fetch(f"{statement} ORDER BY originator_version DESC LIMIT 1", parameters)
         return rows[0] if rows else None
+
+    def select_topics(self, stream_id: str, upto: int | None) -> list[str]:
+        """Return the distinct topics of the rows up to a version."""
+        statement = (
+            "SELECT DISTINCT topic FROM stored_events"
+            " WHERE originator_id = ? AND originator_version <= ?"
+        )
+        end = _NO_END if upto is None else upto
+        with self.datastore.reading() as connection:
+            return [row[0] for row in connection.execute(statement, (stream_id, end))]
 
     def select_key(self, stream_id: str, key: bytes) -> list[Row]:
         """Return the rows that were stored under this key."""
@@ -199,7 +210,7 @@ class SqliteBackend:
             " WHERE originator_id = ? AND originator_version <= ?"
             " ORDER BY originator_version DESC LIMIT 1"
         )
-        rows = self._fetch(statement, [stream_id, 2**62 if upto is None else upto])
+        rows = self._fetch(statement, [stream_id, _NO_END if upto is None else upto])
         return rows[0] if rows else None
 
     def select_log(

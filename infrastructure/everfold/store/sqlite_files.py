@@ -26,11 +26,15 @@ def uri_of(path: Path, **query: str) -> str:
     return f"file:{quote(str(path))}?{options}"
 
 
-def stored_schema_version(path: Path) -> int | None:
+def stored_schema_version(path: Path, *, is_ours: bool = False) -> int | None:
     """Return the schema version in a file's header, None if there is no database yet.
 
     The file is opened as an immutable one: no lock, no `-wal`, no `-shm`, no byte written. Through
     SQLite, for a plain open and close would drop the locks that this process holds on it.
+
+    Args:
+        is_ours: open it as a live database, with its WAL; a full disk leaves a file that cannot be
+            understood without it.
 
     Raises:
         ForeignDatabaseError: the file is not an SQLite database, or not one of ours.
@@ -42,12 +46,12 @@ def stored_schema_version(path: Path) -> int | None:
         raise StoreUnavailableError(f"{path} is not a file")
     if path.stat().st_size == 0:
         return None
-    return _header(path)
+    return _header(path, {} if is_ours else {"immutable": "1"})
 
 
-def _header(path: Path) -> int:
+def _header(path: Path, how: dict[str, str]) -> int:
     try:
-        connection = sqlite3.connect(uri_of(path, mode="ro", immutable="1"), uri=True)
+        connection = sqlite3.connect(uri_of(path, mode="ro", **how), uri=True)
         try:
             application_id = connection.execute("PRAGMA application_id").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]

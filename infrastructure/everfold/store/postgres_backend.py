@@ -1,0 +1,234 @@
+"""The statements of a store on PostgreSQL."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+
+from everfold.session.errors import StoreError
+from everfold.store.backend import Copy, Follower, GlobalRow, Row, Run
+from everfold.store.postgres_arrays import big_ints, blobs, ints, texts
+from everfold.store.postgres_connections import Connection, SessionPostgresDatastore
+from everfold.store.postgres_errors import is_lost_connection, refusal_of, translate
+from everfold.store.postgres_log import PostgresFollower, last_position, select_log
+
+T = TypeVar("T")
+
+_NO_END = 2**62
+
+_APPEND = "SELECT append_events(%b, %b, %b, %b, %b, %b)"
+_COPY = "SELECT copy_stream(%s, %s, %s, %s, %b, %b, %b)"
+_ROWS = "SELECT originator_version, topic, state FROM stored_events WHERE originator_id = %s"
+_STREAMS = """
+WITH RECURSIVE ids (id) AS (
+    (
+        SELECT originator_id FROM stored_events WHERE originator_id > %s AND originator_id >= %s
+        ORDER BY originator_id LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+        SELECT originator_id FROM stored_events WHERE originator_id > ids.id
+        ORDER BY originator_id LIMIT 1
+    ) FROM ids WHERE ids.id IS NOT NULL
+)
+SELECT found.id, head.originator_version, head.topic, head.state,
+    tail.originator_version, tail.topic, tail.state
+FROM (SELECT id FROM ids WHERE id IS NOT NULL LIMIT %s) AS found
+CROSS JOIN LATERAL (
+    SELECT * FROM stored_events WHERE originator_id = found.id
+    ORDER BY originator_version LIMIT 1
+) AS head
+CROSS JOIN LATERAL (
+    SELECT * FROM stored_events WHERE originator_id = found.id
+    ORDER BY originator_version DESC LIMIT 1
+) AS tail
+ORDER BY found.id
+"""
+
+
+class PostgresBackend:
+    """A `Backend` on PostgreSQL: each method is one statement in autocommit mode."""
+
+    errors: tuple[type[Exception], ...] = (psycopg.Error,)
+
+    def __init__(self, datastore: SessionPostgresDatastore) -> None:
+        self.datastore = datastore
+
+    def insert(self, runs: Sequence[Run], key: bytes | None) -> Sequence[int]:
+        """Store the runs in one round trip.
+
+        One plain statement and no pipeline: the driver's pipeline hangs for ever, with the log
+        locked, when a batch does not fit the socket's buffers (eventsourcing-notes, section 3).
+        """
+        parameters = (
+            texts([run.stream_id for run in runs]),
+            big_ints([run.first for run in runs]),
+            ints([len(run.topics) for run in runs]),
+            texts([topic for run in runs for topic in run.topics]),
+            blobs([state for run in runs for state in run.states]),
+            key,
+        )
+        positions: list[int] = self._call(_APPEND, parameters)
+        return positions
+
+    def select(
+        self, stream_id: str, after: int, upto: int | None, limit: int | None, descending: bool
+    ) -> list[Row]:
+        """Return rows of a stream in order of version."""
+        statement = f"{_ROWS} AND originator_version > %s"
+        parameters: list[object] = [stream_id, after]
+        if upto is not None:
+            statement += " AND originator_version <= %s"
+            parameters.append(upto)
+        statement += f" ORDER BY originator_version {'DESC' if descending else 'ASC'}"
+        if limit is not None:
+            statement += " LIMIT %s"
+            parameters.append(limit)
+        return self._fetch(statement, parameters)
+
+    def select_versions(self, stream_id: str, versions: Sequence[int]) -> list[Row]:
+        """Return the rows at these versions in order of version."""
+        statement = f"{_ROWS} AND originator_version = ANY(%s) ORDER BY originator_version"
+        return self._fetch(statement, (stream_id, big_ints(versions)))
+
+    def select_positions(self, stream_id: str, first: int, last: int) -> list[int]:
+        """Return the positions of the rows from version `first` to `last`."""
+        statement = (
+            "SELECT notification_id FROM stored_events WHERE originator_id = %s"
+            " AND originator_version BETWEEN %s AND %s ORDER BY originator_version"
+        )
+        return [row[0] for row in self._fetch(statement, (stream_id, first, last))]
+
+    def select_last(self, stream_id: str, topics: Sequence[str], upto: int | None) -> Row | None:
+        """Return the newest row with one of the topics."""
+        statement = (
+            f"{_ROWS} AND originator_version <= %s AND topic = ANY(%s)"
+            " ORDER BY originator_version DESC LIMIT 1"
+        )
+        end = _NO_END if upto is None else upto
+        rows = self._fetch(statement, (stream_id, end, texts(topics)))
+        return rows[0] if rows else None
+
+    def select_topics(self, stream_id: str, upto: int | None) -> list[str]:
+        """Return the distinct topics of the rows up to a version."""
+        statement = (
+            "SELECT DISTINCT topic FROM stored_events"
+            " WHERE originator_id = %s AND originator_version <= %s"
+        )
+        end = _NO_END if upto is None else upto
+        return [row[0] for row in self._fetch(statement, (stream_id, end))]
+
+    def select_key(self, stream_id: str, key: bytes) -> list[Row]:
+        """Return the rows that were stored under this key."""
+        statement = (
+            "SELECT e.originator_version, e.topic, e.state FROM append_keys AS k"
+            " JOIN stored_events AS e ON e.originator_id = k.originator_id"
+            " AND e.originator_version >= k.first_version"
+            " AND e.originator_version < k.first_version + k.row_count"
+            " WHERE k.originator_id = %s AND k.key = %s ORDER BY e.originator_version"
+        )
+        return self._fetch(statement, (stream_id, key))
+
+    def last_version(self, stream_id: str) -> int:
+        """Return the last version, 0 if there is no such stream."""
+        statement = (
+            "SELECT originator_version FROM stored_events WHERE originator_id = %s"
+            " ORDER BY originator_version DESC LIMIT 1"
+        )
+        rows = self._fetch(statement, (stream_id,))
+        return int(rows[0][0]) if rows else 0
+
+    def copy(self, copy: Copy) -> int:
+        """Make a stream of another one, inside the server."""
+        parameters = (
+            copy.source_id,
+            copy.upto,
+            copy.target_id,
+            *copy.header,
+            texts(copy.tail_topics),
+            blobs(copy.tail_states),
+        )
+        version: int = self._call(_COPY, parameters)
+        return version
+
+    def select_streams(self, after: str, prefix: str, limit: int) -> list[tuple[str, Row, Row]]:
+        """Return streams in order of id, each found by one look into the index."""
+        found = self._read(lambda connection: _rows(connection, _STREAMS, (after, prefix, limit)))
+        return [(row[0], row[1:4], row[4:7]) for row in found]
+
+    def delete(self, stream_id: str) -> bool:
+        """Remove a stream for ever; return whether there was one."""
+        was_there: bool = self._call("SELECT delete_stream(%s)", (stream_id,))
+        return was_there
+
+    def put_snapshot(self, stream_id: str, row: Row) -> None:
+        """Store a snapshot; the newest two of a stream are kept, none of a deleted one."""
+        self._call("SELECT save_snapshot(%s, %s, %s, %b)", (stream_id, *row))
+
+    def select_snapshot(self, stream_id: str, upto: int | None) -> Row | None:
+        """Return the newest snapshot at or below a version."""
+        statement = (
+            "SELECT originator_version, topic, state FROM stored_snapshots"
+            " WHERE originator_id = %s AND originator_version <= %s"
+            " ORDER BY originator_version DESC LIMIT 1"
+        )
+        rows = self._fetch(statement, (stream_id, _NO_END if upto is None else upto))
+        return rows[0] if rows else None
+
+    def select_log(
+        self, after: int, upto: int | None, limit: int, topics: Sequence[str]
+    ) -> list[GlobalRow]:
+        """Return rows of the global order with `after` < position <= `upto`."""
+        return self._read(lambda connection: select_log(connection, after, upto, limit, topics))
+
+    def last_position(self) -> int:
+        """Return the last position of the global order, 0 if nothing is stored."""
+        return self._read(last_position)
+
+    def follower(self) -> Follower:
+        """Open a connection that follows the global order."""
+        self.datastore.connections.check()
+        return PostgresFollower(self.datastore.settings)
+
+    def translate(self, error: Exception) -> StoreError:
+        """Return what a driver's error means to callers."""
+        return translate(error, self.datastore.settings.name)
+
+    def is_lost_connection(self, error: Exception) -> bool:
+        """Return whether the server may have carried out a statement without saying so."""
+        return is_lost_connection(error)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.datastore.close()
+
+    def _call(self, statement: str, parameters: Sequence[object]) -> Any:
+        """Call a function of the schema once; its refusals come out as such."""
+        try:
+            with self.datastore.using() as connection, connection.cursor(binary=True) as cursor:
+                row = cursor.execute(statement.encode(), parameters, prepare=True).fetchone()
+        except psycopg.Error as error:
+            refusal = refusal_of(error)
+            if refusal is None:
+                raise
+            raise refusal from error
+        return row[0] if row else None
+
+    def _fetch(self, statement: str, parameters: Sequence[object]) -> list[Any]:
+        return self._read(lambda connection: _rows(connection, statement, parameters))
+
+    def _read(self, work: Callable[[Connection], T]) -> T:
+        """Read; once more if the connection turns out to be lost, for reading changes nothing."""
+        try:
+            with self.datastore.using() as connection:
+                return work(connection)
+        except psycopg.Error as error:
+            if not is_lost_connection(error):
+                raise
+        with self.datastore.using() as connection:
+            return work(connection)
+
+
+def _rows(connection: Connection, statement: str, parameters: Sequence[object]) -> list[Any]:
+    with connection.cursor(binary=True) as cursor:
+        return cursor.execute(statement.encode(), parameters).fetchall()
