@@ -164,8 +164,10 @@ class FileAttachments:
                     self._put_version(folder, original_id, version.attachment_id, data)
                 self._link(folder / f"{key}.json", _record(version))
                 recorded = self.version(original_id, key)
-                if recorded is not None:
+                if recorded is not None and self.path(original_id).exists():
                     return recorded
+        with translated(self._root):
+            self._delete_versions(digest)
         raise AttachmentMissingError(original_id, str(self._root))
 
     def _opened(self) -> Path:

@@ -1,0 +1,1 @@
+"""Tests of attachments: the stores, admission, request versions."""
