@@ -40,12 +40,17 @@ def file_of(records: Iterable[Json], header: Mapping[str, Json] = HEADER) -> byt
     return b"".join((line(dict(header)), *map(line, records)))
 
 
-def compressed(content: bytes, *, batch: int = 7) -> bytes:
-    """Return the same file as Zstandard frames: the header, then batches of lines."""
+def frames(content: bytes, *, batch: int = 7) -> list[bytes]:
+    """Return a file as Zstandard frames: the header, then batches of lines."""
     first, *rest = content.splitlines(keepends=True)
-    frames = [first, *(b"".join(rest[at : at + batch]) for at in range(0, len(rest), batch))]
+    batches = [first, *(b"".join(rest[at : at + batch]) for at in range(0, len(rest), batch))]
     compressor = zstandard.ZstdCompressor(write_checksum=True)
-    return b"".join(compressor.compress(frame) for frame in frames)
+    return [compressor.compress(each) for each in batches]
+
+
+def compressed(content: bytes) -> bytes:
+    """Return the same file compressed, as the reference system does it."""
+    return b"".join(frames(content))
 
 
 def normal(content: bytes) -> list[str]:

@@ -80,7 +80,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("text", NUMBERS)
 def test_a_number_keeps_javascripts_spelling(text: str, store: SessionStore, take: Take) -> None:
-    first, *rest = plain_turns().splitlines(keepends=True)
+    first, *_rest = plain_turns().splitlines(keepends=True)
     event = b'{"type":"todo/write","seq":0,"time":1,"data":{"n":[%b]}}\n' % text.encode()
 
     take(first + event)

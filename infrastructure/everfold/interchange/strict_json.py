@@ -22,6 +22,8 @@ _RAW_BYTES = re.compile("[\udc80-\udcff]+")
 # What stands for bytes that are not UTF-8, until the field they are in is known.
 _BAD_BYTES = "\udc80"
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+# The payload may be as deep as an append's, and stands in a record.
+_LINE_DEPTH = MAX_DEPTH + 1
 _NUL_RUN = re.compile(rb"\0{2,}")
 _LONGEST_WHOLE = 17
 
@@ -58,6 +60,7 @@ def parse(line: bytes, *, repair: bool = False) -> tuple[Json, list[Repair]]:
         LosslessError: not JSON, too deep, a key twice, -0, a number that would change, or text
             that is not valid Unicode; the message names the field.
     """
+    _check_depth(line)
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -68,7 +71,6 @@ def parse(line: bytes, *, repair: bool = False) -> tuple[Json, list[Repair]]:
 
 
 def _parse_slowly(line: bytes, *, repair: bool) -> tuple[Json, list[Repair]]:
-    _check_depth(line)
     text = _RAW_BYTES.sub(_one_mark_each, line.decode("utf-8", "surrogateescape"))
     try:
         value = json.loads(
@@ -85,13 +87,13 @@ def _parse_slowly(line: bytes, *, repair: bool) -> tuple[Json, list[Repair]]:
 
 
 def _check_depth(line: bytes) -> None:
-    if line.count(b"[") + line.count(b"{") <= MAX_DEPTH:
+    if line.count(b"[") + line.count(b"{") <= _LINE_DEPTH:
         return
     depth = 0
     for token in _TOKEN.finditer(line):
         first = token.group()[:1]
         depth += (first in b"[{") - (first in b"]}")
-        if depth > MAX_DEPTH:
+        if depth > _LINE_DEPTH:
             raise LosslessError("the line", f"is nested deeper than {MAX_DEPTH} levels")
 
 
