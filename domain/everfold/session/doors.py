@@ -196,7 +196,7 @@ def _copied(record: object, where: str) -> object:
 def _frozen(event: Event, fold: StateFold) -> Event:
     if not fold.interprets(event.type):
         return event
-    return Event(event.type, event.seq, freeze(event.data), event.time, ignorable=event.ignorable)
+    return replace(event, data=freeze(event.data))
 
 
 def recorded_of(event: Event, session_id: str, event_id: str) -> Recorded:
