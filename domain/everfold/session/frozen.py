@@ -46,18 +46,19 @@ class FrozenList(list[Json]):
         return self
 
 
-_PLAIN = frozenset((dict, list))
+_DONE = frozenset((str, int, float, bool, type(None), FrozenDict, FrozenList))
 
 
 def freeze(value: Json) -> Json:
     """Return `value` with every dict and list in it frozen; parts already frozen are kept as they are."""
-    kind = type(value)
-    if kind is dict:
+    if type(value) in _DONE:
+        return value
+    if isinstance(value, dict):
         return FrozenDict(
-            {key: freeze(item) if type(item) in _PLAIN else item for key, item in value.items()}
+            {key: item if type(item) in _DONE else freeze(item) for key, item in value.items()}
         )
-    if kind is list:
-        return FrozenList([freeze(item) if type(item) in _PLAIN else item for item in value])
+    if isinstance(value, list):
+        return FrozenList([item if type(item) in _DONE else freeze(item) for item in value])
     return value
 
 

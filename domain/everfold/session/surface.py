@@ -133,7 +133,8 @@ class SurfaceFold:
         self._added: list[int] = []
         self._positions: dict[int, int] | None = None
         self._events: list[EventLike] = []
-        self.messages: dict[int, Json] = dict(start.messages)
+        self._messages: dict[int, Json] = dict(start.messages)
+        self.messages: Mapping[int, Json] = MappingProxyType(self._messages)
         self._used = dict(start.used)
         self._replaced = start.replace_generation
         self._changed = start.content_generation
@@ -259,7 +260,7 @@ class SurfaceFold:
         elif isinstance(plan, Hide):
             self._hide(event, plan)
         elif isinstance(plan, Project):
-            self.messages.update(plan.updates)
+            self._messages.update(plan.updates)
             self._used[event.type] = plan.projection
             self._changed += 1
         self.next_seq += 1
@@ -301,7 +302,7 @@ class SurfaceFold:
         return Surface(
             events=start.events.extended(self._events),
             nodes=start.nodes.extended(self._added) if own is None else Growing.adopt(own),
-            messages=MappingProxyType(self.messages) if self.messages else _NO_MESSAGES,
+            messages=self.messages if self._messages else _NO_MESSAGES,
             replace_generation=self._replaced,
             content_generation=self._changed,
             used=MappingProxyType(self._used) if self._used else start.used,
