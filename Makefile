@@ -41,7 +41,7 @@ format: $(VENV)/.check ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.test ## measure everfold against the raw database drivers
-	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python -m tests.bench $(ARGS)
 
 crash: $(VENV)/.test ## kill a writer 200 times on each database
 	EVERFOLD_CRASHES=$(CRASHES) $(BIN)/python -m pytest tests/crash -k killed $(ARGS)

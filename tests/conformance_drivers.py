@@ -1,6 +1,7 @@
 """Runs one conformance case of each kind through the public API and gives its outcome."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -140,7 +141,7 @@ def append_case(data: Json) -> Outcome:
         session, log = Session.create(DEFAULT_HEADER, composition, means()), []
         session.collect_events()
     live = _Live(session, composition, log, disposers)
-    results = [attempt(lambda step=step: live.step(step)) for step in data["steps"]]
+    results = [attempt(partial(live.step, step)) for step in data["steps"]]
     log_records = [_without_time(event.record()) for event in live.log]
     final = attempt(lambda: snapshot(session))
     return {"results": results, "logLength": len(log), "log": log_records, "final": final}

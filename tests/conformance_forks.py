@@ -1,5 +1,6 @@
 """Runs conformance cases of kind `fork` through the host, on a real store."""
 
+from functools import partial
 from typing import Any
 
 from everfold.host.sessions import Sessions
@@ -23,11 +24,7 @@ def fork_case(data: Json) -> Outcome:
             if wishes:
                 sessions.append_batch(source["id"], wishes)
         actions = _Actions(sessions)
-        return {
-            "results": [
-                attempt(lambda action=action: actions.run(action)) for action in data["actions"]
-            ]
-        }
+        return {"results": [attempt(partial(actions.run, action)) for action in data["actions"]]}
 
 
 class _Actions:
@@ -42,7 +39,7 @@ class _Actions:
         child = self.sessions.fork(
             action["source"], boundary=action.get("boundary"), child_id=action.get("child")
         )
-        return {"ok": True, "child": self.described(child)}
+        return {"ok": True, "child": self.described(self.sessions.load(child))}
 
     def append(self, action: Json) -> Outcome:
         stored = self.sessions.append(

@@ -17,12 +17,14 @@ class Entry:
 
     Attributes:
         state: the committed state; a value.
+        first_live_seq: the seq after the events that were there when this host first saw it (R157).
         snapshot_seq: the `next_seq` of the newest snapshot known.
         is_publishing: whether a publication of this session runs now.
     """
 
     header: Mapping[str, Json]
     state: SessionState
+    first_live_seq: int = 0
     snapshot_seq: int = 0
     is_publishing: bool = False
     conversations: ConversationCache = field(default_factory=ConversationCache)
@@ -58,6 +60,11 @@ class EntryCache:
             while len(self._entries) > self._size:
                 self._entries.popitem(last=False)
             return entry
+
+    def put(self, session_id: str, entry: Entry) -> None:
+        """Keep the entry of a session that was just made here."""
+        with self._lock:
+            self._entries[session_id] = entry
 
     def forget(self, session_id: str) -> None:
         """Drop a session's entry."""

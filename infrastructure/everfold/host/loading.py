@@ -61,7 +61,8 @@ class Loader:
         state = self._from_snapshot(session_id, None)
         reached = state.next_seq
         state = self._folded(session_id, state, None)
-        entry = Entry(freeze(header), state, snapshot_seq=reached)
+        first_live = state.inherited_count if header["isSeeded"] else state.next_seq
+        entry = Entry(freeze(header), state, first_live, snapshot_seq=reached)
         self._maybe_snapshot(entry)
         return entry
 
@@ -82,8 +83,7 @@ class Loader:
             state=entry.state,
             cache=entry.conversations,
         )
-        if entry.header["isSeeded"]:
-            session.first_live_seq = entry.state.inherited_count
+        session.first_live_seq = entry.first_live_seq
         return session
 
     def fast_forward(self, entry: Entry) -> None:

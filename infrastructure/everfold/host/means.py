@@ -2,6 +2,7 @@
 
 import os
 import time
+from base64 import urlsafe_b64encode
 
 from everfold.session.deciding import MAX_EVENT_BYTES, DecisionMeans
 
@@ -12,8 +13,8 @@ def now_ms() -> int:
 
 
 def fresh_id() -> str:
-    """Return 128 random bits as text."""
-    return os.urandom(16).hex()
+    """Return 96 random bits as 16 characters: each is stored with every event of its batch."""
+    return urlsafe_b64encode(os.urandom(12)).decode("ascii")
 
 
 def system_means(*, max_event_bytes: int = MAX_EVENT_BYTES) -> DecisionMeans:

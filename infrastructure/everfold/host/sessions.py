@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from everfold.host.cache import Entry, EntryCache
 from everfold.host.loading import Loader
@@ -18,7 +18,7 @@ from everfold.session.errors import (
     ReentrantAppendError,
     SessionExistsError,
 )
-from everfold.session.events import NO_ORIGIN, EventLike, Origin, Recorded
+from everfold.session.events import CREATED_TOPIC, NO_ORIGIN, EventLike, Origin, Recorded
 from everfold.session.fork import (
     TURN_TOPICS,
     check_boundary,
@@ -35,6 +35,8 @@ from everfold.session.session import Decision, Session
 from everfold.session.session_header import FORMAT_VERSION
 
 log = logging.getLogger("everfold.host")
+
+T = TypeVar("T")
 
 MAX_ATTEMPTS = 50
 
@@ -102,6 +104,7 @@ class Sessions:
         }
         session = Session.create({**header, **fields}, self.composition, self.means)
         self.store.append(session.collect_events())
+        self._cache.put(session.id, Entry(session.header, session.state))
         return session
 
     def load(self, wanted_id: str, *, at: int | None = None) -> Session:
@@ -141,8 +144,10 @@ class Sessions:
 
     def fork(
         self, source_id: str, *, boundary: object = None, child_id: str | None = None
-    ) -> Session:
-        """Copy a prefix of a session, in the database, into a new one, and return that.
+    ) -> SessionId:
+        """Copy a prefix of a session, in the database, into a new one, and return its id.
+
+        No event passes through this process; the child is folded when it is loaded.
 
         Args:
             boundary: inclusive seq of the cut; the whole log if None (R165).
@@ -163,14 +168,16 @@ class Sessions:
         header = self._loader.header(source_id)
         cut = check_boundary(boundary, seq_of(self.store.version(source_id)))
         version = version_of(cut)
-        check_closed(source_id, cut, self.store.last_of(source_id, TURN_TOPICS, upto=version))
-        topics = self.store.topics(source_id, upto=version) - {"session/created"}
+        topics = self.store.topics(source_id, upto=version) - {CREATED_TOPIC}
+        if topics.intersection(TURN_TOPICS):
+            last = self.store.last_of(source_id, TURN_TOPICS, upto=version)
+            check_closed(source_id, cut, last)
         check_readable(topics, self.composition)
         plan = plan_fork(header, source_id, child, cut, self.means)
         self.store.copy_stream(source_id, plan.upto_version, plan.header, (plan.marker,))
-        return self.load(child)
+        return child
 
-    def _with_free_id(self, make: Callable[[str], Session]) -> Session:
+    def _with_free_id(self, make: Callable[[str], T]) -> T:
         number = 1
         while True:
             free = free_id(lambda name: self.store.version(name) > 0, number)
