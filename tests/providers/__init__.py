@@ -1,0 +1,1 @@
+"""Servers on loopback that answer like model providers, strict ones, for every test that needs one."""
