@@ -51,11 +51,10 @@ class Composition:
         undeclare = self.declare((EventType(projection.type, Role.PROJECTION),))
 
         def dispose() -> None:
-            if self._definitions.get(projection.type) is projection:
-                del self._definitions[projection.type]
-                undeclare()
+            del self._definitions[projection.type]
+            undeclare()
 
-        return dispose
+        return _once(dispose)
 
     def declare(self, types: Iterable[EventType]) -> Disposer:
         """Make event types known, and return what makes them unknown again."""
@@ -65,11 +64,10 @@ class Composition:
 
         def withdraw() -> None:
             for declared in added:
-                if declared in self._declared:
-                    self._declared.remove(declared)
+                self._declared.remove(declared)
             self._know()
 
-        return withdraw
+        return _once(withdraw)
 
     def needs_interpreter(self, type_: str) -> bool:
         """Tell whether an event of this type cannot be read without an interpreter (R100)."""
@@ -77,10 +75,23 @@ class Composition:
 
     def identity(self) -> str:
         """Return a short text that is equal for compositions that fold every log alike."""
-        parts = sorted(
+        definitions = sorted(
             f"{owned.type}\n{owned.plugin}\n{owned.version}" for owned in self._definitions.values()
         )
+        declared = sorted({f"{known.name}\n{known.role.value}" for known in self._declared})
+        parts = (*definitions, "", *declared)
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
     def _know(self) -> None:
         self._known = self._core.extended(self._declared)
+
+
+def _once(undo: Disposer) -> Disposer:
+    """Return a disposer that undoes its own registration alone, however often it is called."""
+    pending = [undo]
+
+    def dispose() -> None:
+        if pending:
+            pending.pop()()
+
+    return dispose
