@@ -207,8 +207,12 @@ class Session:
     # Following what others stored.
 
     def catch_up(self, events: Iterable[Recorded]) -> None:
-        """Fold events that others stored after this session's version; costs the tail alone."""
-        fold = StateFold(self._state, self.composition)
+        """Fold events that others stored after this session's version; costs the tail alone.
+
+        Raises:
+            ProjectionChangedError: the interpreters in force are not those of this history.
+        """
+        fold = StateFold(self._read(), self.composition)
         fold.run(events)
         self._state = fold.state()
 

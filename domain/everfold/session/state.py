@@ -84,7 +84,7 @@ class SessionState:
                     "restore the session"
                 )
         for type_ in definitions:
-            if type_ in self.latest:
+            if type_ in self.latest and type_ not in self.surface.used:
                 raise ProjectionChangedError(
                     f"a projection for {type_!r} was registered after events of that type were "
                     "folded without it; restore the session"
@@ -137,7 +137,8 @@ class StateFold:
     def apply(self, event: EventLike, plan: Plan) -> None:
         """Make a planned event part of the history."""
         self.surface.apply(event, plan)
-        if event.type not in MESSAGE_TYPES and event.type not in self._composition.definitions:
+        is_log_only = event.type not in MESSAGE_TYPES and not self.interprets(event.type)
+        if is_log_only or event.type in KEPT:
             self._note(event)
         self._last = event
 
