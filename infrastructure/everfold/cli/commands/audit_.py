@@ -1,0 +1,164 @@
+"""`everfold audit`: is what is stored whole, and does every view of it agree?"""
+
+from collections.abc import Callable, Iterator
+
+import click
+
+from everfold.audit.auditing import AuditReport, ViewCheck, audit
+from everfold.audit.walking import Finding, Step
+from everfold.cli import output
+from everfold.cli.describe import plural
+from everfold.cli.edge import DONE, PARTLY, REFUSED
+from everfold.cli.options import Run, json_option, pass_run, reading_sessions, store_option
+from everfold.cli.reading import check_session
+from everfold.cli.visible import one_line
+from everfold.host.sessions import Sessions
+from everfold.session.frozen import Json
+
+
+@click.command("audit")
+@click.argument("session", required=False)
+@store_option
+@json_option
+@click.option("--all", "is_all", is_flag=True, help="Audit every session of the store.")
+@click.option(
+    "--steps", is_flag=True, help="Print what every event did, not only the notable ones."
+)
+@pass_run
+def command(
+    run: Run, session: str | None, store: str | None, as_json: bool, is_all: bool, steps: bool
+) -> int:
+    """Fold the stored events of SESSION anew, one by one, and compare with every other view.
+
+    Each row is decoded, encoded again and judged by the rules of its type. Exit code 1 if something
+    is wrong; with --all 3 if some sessions are sound and some are not.
+    """
+    if is_all == (session is not None):
+        raise click.UsageError("name one session, or say --all")
+    with reading_sessions(run.url(store)) as sessions:
+        if session is None:
+            return _audit_all(sessions, as_json=as_json)
+        check_session(sessions.store, session)
+        return _audit_one(sessions, session, as_json=as_json, all_steps=steps)
+
+
+def _audit_one(sessions: Sessions, session_id: str, *, as_json: bool, all_steps: bool) -> int:
+    taken: list[Step] = []
+
+    def keep(step: Step) -> None:
+        if all_steps:
+            taken.append(step)
+
+    def say(step: Step) -> None:
+        if all_steps or step.effect in ("hid", "changed"):
+            output.say(step_text(step))
+
+    report = audit(sessions, session_id, on_step=keep if as_json else say)
+    if as_json:
+        record = report_record(report)
+        output.document(
+            {**record, "steps": list(map(_step_record, taken))} if all_steps else record
+        )
+    else:
+        _say_report(report)
+    return DONE if report.is_sound else REFUSED
+
+
+def _audit_all(sessions: Sessions, *, as_json: bool) -> int:
+    sound: list[bool] = []
+    with output.progress("auditing", None) as advance:
+        reports = _reports(sessions, sound, advance)
+        if as_json:
+            output.document_with_list({}, "sessions", map(report_record, reports))
+        else:
+            for report in reports:
+                _say_report(report)
+    if not as_json:
+        output.say(f"{plural(len(sound), 'session')} audited, {sound.count(False)} not sound")
+    if all(sound):
+        return DONE
+    return PARTLY if any(sound) else REFUSED
+
+
+def _reports(
+    sessions: Sessions, sound: list[bool], advance: Callable[[], None]
+) -> Iterator[AuditReport]:
+    for summary in sessions.summaries():
+        report = audit(sessions, summary.stream_id)
+        sound.append(report.is_sound)
+        advance()
+        yield report
+
+
+def step_text(step: Step) -> str:
+    """Return one line about what an event did to the surface."""
+    seqs = ", ".join(map(str, step.seqs))
+    told = {
+        "appended": "appended",
+        "hid": f"took the place of {seqs}",
+        "changed": f"changed {seqs} (plugin {step.plugin})",
+        "nothing": "-",
+    }
+    return f"{step.seq:>6}  {one_line(step.type):<18}  {one_line(told[step.effect])}"
+
+
+def _say_report(report: AuditReport) -> None:
+    verdict = "sound" if report.is_sound else "NOT SOUND"
+    counts = ", ".join(f"{count} {effect}" for effect, count in report.effects.items())
+    output.say(f"{one_line(report.session_id)}: {verdict}")
+    read = plural(report.event_count, "event")
+    if report.event_count < report.stored_count:
+        read = f"{report.event_count} of {report.stored_count} events readable"
+    output.say(f"  {read}" + (f": {counts}" if counts else ""))
+    output.say(f"  {plural(report.node_count, 'node')} on the surface")
+    for finding in report.findings:
+        output.say(f"  {finding_text(finding)}")
+    for view in report.views:
+        output.say(f"  {view_text(view)}")
+
+
+def finding_text(finding: Finding) -> str:
+    """Return one line about what is wrong."""
+    where = "header" if finding.seq < 0 else f"seq {finding.seq}"
+    return f"{one_line(finding.session_id)} {where}: {one_line(finding.message)} [{finding.code}]"
+
+
+def view_text(view: ViewCheck) -> str:
+    """Return one line about how a view compares."""
+    if view.difference is None:
+        return f"{view.name} view agrees"
+    reason = one_line(view.difference.reason)
+    return f"{view.name} view differs first at seq {view.difference.seq}: {reason}"
+
+
+def report_record(report: AuditReport) -> dict[str, Json]:
+    """Return a report as JSON (docs/cli.md)."""
+    return {
+        "session": report.session_id,
+        "sound": report.is_sound,
+        "events": report.event_count,
+        "storedEvents": report.stored_count,
+        "effects": dict(report.effects),
+        "nodes": report.node_count,
+        "replaceGeneration": report.replace_generation,
+        "contentGeneration": report.content_generation,
+        "findings": [
+            {"seq": each.seq, "code": each.code, "message": each.message}
+            for each in report.findings
+        ],
+        "views": [_view_record(view) for view in report.views],
+    }
+
+
+def _view_record(view: ViewCheck) -> dict[str, Json]:
+    if view.difference is None:
+        return {"name": view.name, "agrees": True}
+    difference = {"seq": view.difference.seq, "reason": view.difference.reason}
+    return {"name": view.name, "agrees": False, "firstDifference": difference}
+
+
+def _step_record(step: Step) -> dict[str, Json]:
+    record: dict[str, Json] = {"seq": step.seq, "type": step.type, "effect": step.effect}
+    if step.seqs:
+        record["seqs"] = list(step.seqs)
+    return record if step.plugin is None else {**record, "plugin": step.plugin}

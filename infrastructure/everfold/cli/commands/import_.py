@@ -1,0 +1,146 @@
+"""`everfold import`: sessions from files, each whole or not at all."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from everfold.cli import output
+from everfold.cli.describe import plural
+from everfold.cli.edge import DONE, PARTLY, REFUSED
+from everfold.cli.options import Run, json_option, pass_run, store_option, writing_sessions
+from everfold.cli.visible import one_line
+from everfold.host.sessions import Sessions
+from everfold.interchange.errors import ImportRefusedError
+from everfold.interchange.folders import FileReport, import_folder
+from everfold.interchange.importing import ImportResult, import_session
+from everfold.session.frozen import Json
+
+
+@click.command("import")
+@click.argument(
+    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
+)
+@store_option
+@json_option
+@click.option("--repair", is_flag=True, help="Replace text that is not valid Unicode, and list it.")
+@click.option("--id", "session_id", metavar="NEW", help="Id to store it under; for one file.")
+@pass_run
+def command(
+    run: Run,
+    paths: tuple[Path, ...],
+    store: str | None,
+    as_json: bool,
+    repair: bool,
+    session_id: str | None,
+) -> int:
+    """Store the sessions of files and folders; `-` is standard input.
+
+    Every file is checked completely before anything of it is stored. Exit code 0 if all were
+    imported, 3 if some, 1 if none.
+    """
+    if session_id is not None and (len(paths) > 1 or paths[0].is_dir()):
+        raise click.UsageError("--id goes with exactly one file")
+    _check_paths(paths)
+    reports: list[FileReport] = []
+    with writing_sessions(run.url(store), create=True) as sessions:
+        for report in _reports(sessions, paths, repair, session_id):
+            reports.append(report)
+            if not as_json:
+                _say(report)
+    if as_json:
+        output.document({"files": list(map(_record, reports))})
+    return _status(reports, paths)
+
+
+def _check_paths(paths: Iterable[Path]) -> None:
+    for path in paths:
+        if str(path) != "-" and not path.exists():
+            raise click.ClickException(f"there is no file {str(path)!r}; nothing was imported")
+
+
+def _reports(
+    sessions: Sessions, paths: tuple[Path, ...], repair: bool, session_id: str | None
+) -> Iterator[FileReport]:
+    with output.progress("importing", len(paths)) as advance:
+        for path in paths:
+            if path.is_dir():
+                yield from _folder(sessions, path, repair)
+            else:
+                yield _file(sessions, path, repair, session_id)
+            advance()
+
+
+def _folder(sessions: Sessions, path: Path, repair: bool) -> Iterable[FileReport]:
+    parts = (sessions.store, sessions.composition, sessions.means)
+    try:
+        return import_folder(path, *parts, repair=repair).files
+    except ImportRefusedError as error:
+        return (FileReport(path, refusal=error),)
+
+
+def _file(sessions: Sessions, path: Path, repair: bool, session_id: str | None) -> FileReport:
+    source = sys.stdin.buffer if str(path) == "-" else path
+    parts = (sessions.store, sessions.composition, sessions.means)
+    try:
+        result = import_session(source, *parts, session_id=session_id, repair=repair)
+    except ImportRefusedError as error:
+        return FileReport(path, refusal=error)
+    except OSError as error:
+        reason = f"it cannot be read: {error.strerror}"
+        return FileReport(path, refusal=ImportRefusedError(reason, line=1, code="file"))
+    return FileReport(path, result=result)
+
+
+def _status(reports: list[FileReport], paths: tuple[Path, ...]) -> int:
+    imported = sum(report.result is not None for report in reports)
+    refused = sum(report.refusal is not None for report in reports)
+    if not reports:
+        raise click.ClickException(f"there is no session file (*.jsonl) in {str(paths[0])!r}")
+    if refused:
+        return PARTLY if imported else REFUSED
+    return DONE
+
+
+def _say(report: FileReport) -> None:
+    path = one_line(str(report.path))
+    if report.result is not None:
+        result = report.result
+        output.say(f"imported  {path}: {one_line(result.session_id)}, {_count(result)}")
+        for note in _notes(result):
+            output.say(f"          {one_line(note)}")
+    elif report.refusal is not None:
+        output.say(f"refused   {path}: {one_line(str(report.refusal))}")
+    else:
+        output.say(f"skipped   {path}: {one_line(str(report.superseded_by))} is newer")
+
+
+def _count(result: ImportResult) -> str:
+    return plural(result.event_count, "event")
+
+
+def _notes(result: ImportResult) -> Iterator[str]:
+    yield from (f"warning: {warning}" for warning in result.warnings)
+    for each in result.replaced:
+        yield f"replaced: line {each.line}, {each.path}, {plural(each.count, 'character')}"
+
+
+def _record(report: FileReport) -> dict[str, Json]:
+    record: dict[str, Json] = {"path": str(report.path)}
+    if report.result is not None:
+        result = report.result
+        record |= {"session": result.session_id, "events": result.event_count}
+        record |= {
+            "warnings": list(result.warnings),
+            "replaced": list(map(asdict, result.replaced)),
+        }
+    elif report.refusal is not None:
+        error = report.refusal
+        record["error"] = {"code": error.code, "message": str(error), "line": error.line}
+        if error.seq is not None:
+            record["error"]["seq"] = error.seq
+    else:
+        record["supersededBy"] = str(report.superseded_by)
+    return record

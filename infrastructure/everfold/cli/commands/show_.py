@@ -1,0 +1,154 @@
+"""`everfold show`: what the model sees of a session, or what people saw of it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import click
+
+from everfold.audit.requests import requests
+from everfold.cli import output
+from everfold.cli.describe import message_lines, plural
+from everfold.cli.options import Run, json_option, pass_run, reading_sessions, store_option
+from everfold.cli.reading import check_session, damage_at, decoded, load
+from everfold.cli.visible import one_line
+from everfold.host.sessions import Sessions
+from everfold.llm.images import images, is_omitted
+from everfold.session.derive import message_of
+from everfold.session.events import Recorded
+from everfold.session.frozen import Json
+from everfold.session.session import Session
+from everfold.session.vocabulary import MESSAGE_TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One message to be shown.
+
+    Attributes:
+        is_on_surface: whether it is a node as of the event asked for.
+    """
+
+    seq: int
+    message: Json
+    is_on_surface: bool = True
+
+
+@click.command("show")
+@click.argument("session")
+@store_option
+@json_option
+@click.option("--at", type=int, metavar="SEQ", help="As it was after the event SEQ.")
+@click.option("--original", is_flag=True, help="Every message as it was stored: what people saw.")
+@click.option(
+    "--request", type=click.IntRange(min=1), metavar="N", help="What request N showed the model."
+)
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N messages.")
+@pass_run
+def command(
+    run: Run,
+    session: str,
+    store: str | None,
+    as_json: bool,
+    at: int | None,
+    original: bool,
+    request: int | None,
+    last: int | None,
+) -> None:
+    """Show the messages of SESSION: what the model sees now.
+
+    With --original: every message that was ever stored, in the order of the log, images that are
+    omitted now and messages that a summary replaced included.
+    """
+    if request is not None and (at is not None or original):
+        raise click.UsageError("--request takes neither --at nor --original")
+    with reading_sessions(run.url(store)) as sessions:
+        check_session(sessions.store, session)
+        if request is not None:
+            at = _seq_of_request(sessions, session, request)
+        loaded = load(sessions, session, at)
+        shown = _originals(sessions, loaded) if original else _current(loaded)
+        chosen = shown if last is None else _tail(shown, last)
+        fields = _fields(loaded, original=original, request=request)
+        if as_json:
+            output.document_with_list(fields, "messages", map(_record, chosen))
+        else:
+            _print(loaded, chosen, original=original, request=request)
+
+
+def _seq_of_request(sessions: Sessions, session_id: str, number: int) -> int:
+    found = requests(sessions.store, session_id, sessions.composition)
+    request = next(islice(found, number - 1, None), None)
+    if request is None:
+        raise click.UsageError(f"session {session_id!r} has no request {number}")
+    return request.seq
+
+
+def _current(session: Session) -> Iterator[Shown]:
+    messages = session.messages()
+    for position, seq in enumerate(messages.seqs):
+        with damage_at(session.id, seq):
+            message = messages[position]
+        yield Shown(seq, message)
+
+
+def _originals(sessions: Sessions, session: Session) -> Iterator[Shown]:
+    nodes = frozenset(session.nodes)
+
+    def read(row: Recorded) -> Shown:
+        return Shown(row.seq, message_of(row), row.seq in nodes)
+
+    if session.next_seq == 0:
+        return
+    rows = sessions.log(session.id, last=session.next_seq - 1)
+    yield from decoded(session.id, (row for row in rows if row.type in MESSAGE_TYPES), read)
+
+
+def _tail(shown: Iterable[Shown], count: int) -> Iterable[Shown]:
+    from collections import deque
+
+    return deque(shown, maxlen=count)
+
+
+def _fields(session: Session, *, original: bool, request: int | None) -> dict[str, Json]:
+    fields: dict[str, Json] = {
+        "session": session.id,
+        "seq": session.next_seq - 1,
+        "view": "original" if original else "model",
+        "replaceGeneration": session.replace_generation,
+        "contentGeneration": session.content_generation,
+    }
+    return fields if request is None else {**fields, "request": request}
+
+
+def _record(shown: Shown) -> dict[str, Json]:
+    return {"seq": shown.seq, "message": shown.message, "onSurface": shown.is_on_surface}
+
+
+def _print(
+    session: Session, shown: Iterable[Shown], *, original: bool, request: int | None
+) -> None:
+    when = f"at seq {session.next_seq - 1}" if session.next_seq else "no event yet"
+    which = "every message as stored" if original else "what the model sees"
+    if request is not None:
+        which = f"what request {request} showed the model"
+    output.say(f"{one_line(session.id)}, {when}: {which}")
+    count = kept = omitted = 0
+    for each in shown:
+        count += 1
+        content = each.message.get("content") if isinstance(each.message, dict) else None
+        for image in images(content if isinstance(content, list) else []):
+            omitted += is_omitted(image)
+            kept += not is_omitted(image)
+        _print_message(each)
+    output.say()
+    output.say(f"{plural(count, 'message')}, {plural(kept, 'image')}, {omitted} omitted")
+
+
+def _print_message(shown: Shown) -> None:
+    message = shown.message if isinstance(shown.message, dict) else {}
+    hidden = "" if shown.is_on_surface else "  (hidden from the model)"
+    output.say()
+    output.say(f"[{shown.seq}] {one_line(str(message.get('role')))}{hidden}")
+    for line in message_lines(message):
+        output.say(f"    {line}")

@@ -1,0 +1,107 @@
+"""Options that commands share, and what they come to."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from everfold.cli.location import VARIABLE, file_of, shown_url, store_url
+from everfold.session.errors import StoreUnavailableError
+
+if TYPE_CHECKING:
+    from everfold.host.sessions import Sessions
+    from everfold.store.session_store import DatabaseSessionStore
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_STORE_HELP = f"Store URL or SQLite file; else ${VARIABLE}, else a file in your data directory."
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of the program: what was asked of all commands alike.
+
+    Attributes:
+        group_store: the store named before the command.
+        store_in_use: the URL that was opened, for keeping its password out of messages.
+    """
+
+    group_store: str | None = None
+    store_in_use: str | None = None
+
+    def url(self, named: str | None) -> str:
+        """Return the URL of the store to use, and remember it."""
+        self.store_in_use = store_url(named, self.group_store)
+        return self.store_in_use
+
+
+pass_run = click.make_pass_decorator(Run, ensure=True)
+
+
+def store_option(command: F) -> F:
+    """Give a command the option that names its store."""
+    return click.option("--store", metavar="URL", help=_STORE_HELP)(command)
+
+
+def json_option(command: F) -> F:
+    """Give a command the option that makes its output JSON."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+@contextmanager
+def reading_store(url: str) -> "Iterator[DatabaseSessionStore]":
+    """Open a store for reading; nothing is created, no plugin is needed.
+
+    Raises:
+        StoreError: it is not there, or cannot be read.
+    """
+    from everfold.store.urls import open_store
+
+    check_there(url)
+    with open_store(url, create=False, read_only=True) as store:
+        yield store
+
+
+@contextmanager
+def reading_sessions(url: str) -> "Iterator[Sessions]":
+    """Host the sessions of a store for reading, with every installed plugin.
+
+    Raises:
+        StoreError, PluginError: the store or a plugin cannot be used.
+    """
+    from everfold.host.opening import open_sessions
+
+    check_there(url)
+    with open_sessions(url, read_only=True) as sessions:
+        yield sessions
+
+
+@contextmanager
+def writing_sessions(url: str, *, create: bool = False) -> "Iterator[Sessions]":
+    """Host the sessions of a store for writing.
+
+    Args:
+        create: make the store if there is none.
+    """
+    from everfold.host.opening import open_sessions
+
+    if not create:
+        check_there(url)
+    with open_sessions(url, create=create) as sessions:
+        yield sessions
+
+
+def check_there(url: str) -> None:
+    """Refuse an SQLite store whose file is not there, with a hint how to make one.
+
+    Raises:
+        StoreUnavailableError: there is no such file.
+    """
+    path = file_of(url)
+    if path is not None and not path.exists():
+        raise StoreUnavailableError(
+            f"there is no store at {shown_url(url)}; name one with --store or ${VARIABLE}, "
+            "or make one: `everfold demo`, `everfold import FILE`"
+        )

@@ -1,0 +1,122 @@
+"""What a command prints: JSON, plain text, or tables on a terminal.
+
+The rule to keep: every text passes `visible` on its way out, so that no log can steer a terminal.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import orjson
+
+from everfold.cli.visible import one_line, visible, visible_json
+from everfold.session.frozen import Json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_PAGE_ROWS = 200
+
+
+def is_rich() -> bool:
+    """Tell whether standard output is a terminal that can show tables."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Return a console that adds no markup, no links and no highlights of its own."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def json_text(value: Json) -> str:
+    """Return JSON on one line, safe to print on a terminal."""
+    return visible_json(orjson.dumps(value).decode())
+
+
+def say(text: str = "") -> None:
+    """Print text for people."""
+    sys.stdout.write(visible(text) + "\n")
+
+
+def document(value: Json) -> None:
+    """Print one JSON document."""
+    sys.stdout.write(json_text(value) + "\n")
+
+
+def document_with_list(fields: Mapping[str, Json], name: str, items: Iterable[Json]) -> None:
+    """Print one JSON document whose last member is a list that is made while it is printed."""
+    sys.stdout.write(json_text(fields)[:-1] + ("," if fields else "") + json_text(name) + ":[")
+    for index, item in enumerate(items):
+        sys.stdout.write(("," if index else "") + json_text(item))
+    sys.stdout.write("]}\n")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
+    """Print rows page by page under their column names, and return how many there were.
+
+    On a terminal each page is a table; elsewhere columns are padded with spaces.
+    """
+    count = 0
+    rich = is_rich()
+    for page in _pages(rows):
+        cells = [[one_line(cell) for cell in row] for row in page]
+        if rich:
+            _rich_table(columns, cells)
+        else:
+            _plain_table(columns if count == 0 else (), cells)
+        count += len(cells)
+    return count
+
+
+@contextmanager
+def progress(title: str, total: int | None) -> Iterator[Callable[[], None]]:
+    """Show a progress bar on a terminal's standard error; yield what moves it on by one."""
+    if not (sys.stderr.isatty() and os.environ.get("TERM") != "dumb"):
+        yield _nothing
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
+        task = bars.add_task(one_line(title), total=total)
+        yield lambda: bars.advance(task)
+
+
+def _nothing() -> None:
+    """Move no bar on."""
+
+
+def _pages(rows: Iterable[Sequence[str]]) -> Iterator[list[Sequence[str]]]:
+    page: list[Sequence[str]] = []
+    for row in rows:
+        page.append(row)
+        if len(page) == _PAGE_ROWS:
+            yield page
+            page = []
+    if page:
+        yield page
+
+
+def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [columns, *rows] if columns else list(rows)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        padded = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        sys.stdout.write(padded.rstrip() + "\n")
+
+
+def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        shown.add_column(Text(column), overflow="fold")
+    for row in rows:
+        shown.add_row(*map(Text, row))
+    console().print(shown)
