@@ -98,7 +98,7 @@ class Decider:
         surface_op, sources, ignorable = check_intent(type_, command.options)
         data, copy = encode(command.data)
         is_plain = surface_op == "append" and sources is ABSENT
-        placement = PLAIN_PLACEMENT if is_plain else self._placement(surface_op, sources)
+        placement = PLAIN_PLACEMENT if is_plain else self._placement(type_, surface_op, sources)
         seq = self.fold.next_seq
         is_ignorable = ignorable is True
         self.fold.check_known(type_, ignorable=is_ignorable)
@@ -125,13 +125,16 @@ class Decider:
         return recorded
 
     def _placement(
-        self, surface_op: Json | Literal[Absent.ABSENT], sources: Json | Literal[Absent.ABSENT]
+        self,
+        type_: str,
+        surface_op: Json | Literal[Absent.ABSENT],
+        sources: Json | Literal[Absent.ABSENT],
     ) -> bytes:
         if surface_op is not ABSENT:
             encode(surface_op, "surfaceOp")
         if sources is not ABSENT:
             encode(sources, "sourceEventSeqs")
-        return placement_bytes(_whole_numbers(surface_op), _whole_numbers(sources))
+        return placement_bytes(type_, _whole_numbers(surface_op), _whole_numbers(sources))
 
     def _state(self, data: bytes, placement: bytes, event_id: str | None, seq: int) -> bytes:
         state = state_bytes(

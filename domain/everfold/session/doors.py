@@ -211,9 +211,9 @@ def recorded_of(event: Event, session_id: str, event_id: str) -> Recorded:
 
 def _placement_bytes(event: Event) -> bytes:
     if event.type not in MESSAGE_TYPES:
-        return placement_bytes(event.surface_op, event.source_event_seqs)
+        return placement_bytes(event.type, event.surface_op, event.source_event_seqs)
     place = placement_of(event)
-    return placement_bytes(_marker(place), _sources(event.source_event_seqs))
+    return placement_bytes(event.type, _marker(place), _sources(event.source_event_seqs))
 
 
 def _marker(place: Replace | None) -> Json:

@@ -19,12 +19,17 @@ import orjson
 from everfold.session.frozen import FrozenDict, FrozenList, Json, freeze
 from everfold.session.ids import seq_of
 from everfold.session.lossless import decode
+from everfold.session.vocabulary import MESSAGE_TYPES
 
 CREATED_TOPIC = "session/created"
 """Topic of the first row of every stream, the header."""
 
-APPEND = b'{"surfaceOp":"append","eventId":'
-"""First bytes of the state of an event that is placed at the end and cites no sources."""
+PLAIN = b'{"eventId":'
+"""First bytes of a state without surface fields.
+
+A message-producing event with such a state stands at the end and cites no sources: the commonest
+marker, `"surfaceOp":"append"`, is not written. Rows where it is written read the same.
+"""
 
 
 class Absent(enum.Enum):
@@ -146,7 +151,7 @@ class Recorded:
     @property
     def is_plain_append(self) -> bool:
         """Whether the event is placed at the end and cites no sources; nothing is decoded."""
-        return self.state.startswith(APPEND)
+        return self.state.startswith(PLAIN) and self.type in MESSAGE_TYPES
 
     @property
     def data(self) -> Json:
@@ -167,12 +172,18 @@ class Recorded:
     @property
     def surface_op(self) -> Json | Literal[Absent.ABSENT]:
         """The placement marker."""
-        return "append" if self.is_plain_append else self.envelope().get("surfaceOp", ABSENT)
+        return self._surface_op(self.envelope())
 
     @property
     def source_event_seqs(self) -> Json | Literal[Absent.ABSENT]:
         """The seqs of the events that this one was made from."""
-        return ABSENT if self.is_plain_append else self.envelope().get("sourceEventSeqs", ABSENT)
+        if self.state.startswith(PLAIN):
+            return ABSENT
+        return self.envelope().get("sourceEventSeqs", ABSENT)
+
+    def _surface_op(self, envelope: Mapping[str, Json]) -> Json | Literal[Absent.ABSENT]:
+        implied = "append" if self.type in MESSAGE_TYPES else ABSENT
+        return envelope.get("surfaceOp", implied)
 
     @property
     def event_id(self) -> str:
@@ -197,7 +208,7 @@ class Recorded:
             type=self.type,
             seq=self.seq,
             data=envelope["data"],
-            surface_op=envelope.get("surfaceOp", ABSENT),
+            surface_op=self._surface_op(envelope),
             source_event_seqs=envelope.get("sourceEventSeqs", ABSENT),
             ignorable=self.ignorable,
         )
@@ -249,10 +260,12 @@ def state_bytes(
     )
 
 
-PLAIN_PLACEMENT = b'"surfaceOp":"append",'
+PLAIN_PLACEMENT = b""
+"""The members of an event that is placed at the end and cites no sources: none."""
 
 
 def placement_bytes(
+    type_: str,
     surface_op: Json | Literal[Absent.ABSENT],
     sources: Json | Literal[Absent.ABSENT],
 ) -> bytes:
@@ -260,6 +273,8 @@ def placement_bytes(
 
     An opaque event (R46) may carry any values in them, and one without the other.
     """
+    if surface_op == "append" and sources is ABSENT and type_ in MESSAGE_TYPES:
+        return PLAIN_PLACEMENT
     placement = b""
     if surface_op is not ABSENT:
         placement += b'"surfaceOp":%b,' % orjson.dumps(surface_op)

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from everfold.session.composition import Composition
 from everfold.session.errors import EventSequenceError, ProjectionChangedError, UnknownEventError
-from everfold.session.events import EventLike, Recorded, type_of
+from everfold.session.events import PLAIN, EventLike, Recorded, type_of
 from everfold.session.frozen import Json
 from everfold.session.ids import version_of
 from everfold.session.surface import Plan, Surface, SurfaceFold
@@ -29,8 +29,6 @@ KEPT = frozenset(
     )
 )
 """Log-only types whose newest event stays in memory."""
-
-_LOG_ONLY_BYTES = b'{"eventId":'
 
 
 def is_inherited_marker(data: Json) -> bool:
@@ -178,16 +176,16 @@ class StateFold:
             is_message = simple.get(topic, ...)
             if is_message is ...:
                 is_message = simple[topic] = self._is_simple(topic)
-            if is_message and event.is_plain_append:
-                run.append(event)
-                seqs.append(seq)
-            elif is_message is False and event.state.startswith(_LOG_ONLY_BYTES):
-                facts[topic] = event if topic in KEPT else None
-            else:
+            if is_message is None or not event.state.startswith(PLAIN):
                 surface.append_run(run, seqs)
                 run, seqs = [], []
                 surface.next_seq = seq
                 self.take(event)
+            elif is_message:
+                run.append(event)
+                seqs.append(seq)
+            else:
+                facts[topic] = event if topic in KEPT else None
             seq += 1
             expected += 1
         surface.append_run(run, seqs)
