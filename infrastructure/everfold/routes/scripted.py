@@ -74,14 +74,18 @@ def calls(*wanted: tuple[str, str, Mapping[str, Any] | str], text: str = "") -> 
 
 
 def fails(
-    code: str, message: str = "scripted failure", *, after: Iterable[Chunk] = (), **facts: int
+    code: str,
+    message: str = "scripted failure",
+    *,
+    after: Iterable[Chunk] = (),
+    offload_images: int | None = None,
+    retry_after_ms: int | None = None,
 ) -> Reply:
-    """Return a reply that fails, after some chunks.
-
-    Args:
-        facts: further fields of the failure, such as `offload_images` and `status`.
-    """
-    return Reply(tuple(after), LlmFailure(message, code, **facts))
+    """Return a reply that fails, after some chunks."""
+    failure = LlmFailure(
+        message, code, provider_retry_after_ms=retry_after_ms, offload_images=offload_images
+    )
+    return Reply(tuple(after), failure)
 
 
 def hangs(*chunks: Chunk) -> Reply:
