@@ -107,15 +107,19 @@ class Follower(Protocol):
 
     def read(self, after: int, limit: int, topics: Sequence[str]) -> tuple[int, list[GlobalRow]]:
         """Return how far was looked, and the rows that were found on the way."""
+        ...
 
     def wait(self, timeout_s: float) -> None:
         """Return when something may have been stored, `wake` was called, or the time is over."""
+        ...
 
     def wake(self) -> None:
         """End a wait; called from any thread."""
+        ...
 
     def close(self) -> None:
         """Close the connection."""
+        ...
 
 
 class Backend(Protocol):
@@ -124,6 +128,7 @@ class Backend(Protocol):
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """The driver's own errors, as they come out of every method."""
+        ...
 
     def insert(self, runs: Sequence[Run], key: bytes | None) -> Sequence[int]:
         """Store the runs; return their positions.
@@ -131,61 +136,80 @@ class Backend(Protocol):
         Raises:
             AppendRefusedError: nothing was stored.
         """
+        ...
 
     def select(
         self, stream_id: str, after: int, upto: int | None, limit: int | None, descending: bool
     ) -> list[Row]:
         """Return rows of a stream in order of version."""
+        ...
 
     def select_versions(self, stream_id: str, versions: Sequence[int]) -> list[Row]:
         """Return the rows at these versions in order of version."""
+        ...
 
     def select_positions(self, stream_id: str, first: int, last: int) -> list[int]:
         """Return the positions of the rows from version `first` to `last`."""
+        ...
 
     def select_last(self, stream_id: str, topics: Sequence[str], upto: int | None) -> Row | None:
         """Return the newest row with one of the topics."""
+        ...
 
     def select_topics(self, stream_id: str, upto: int | None) -> list[str]:
         """Return the distinct topics of the rows up to a version."""
+        ...
 
     def select_key(self, stream_id: str, key: bytes) -> list[Row]:
         """Return the rows that were stored under this key."""
+        ...
 
     def last_version(self, stream_id: str) -> int:
         """Return the last version, 0 if there is no such stream."""
+        ...
 
     def copy(self, copy: Copy) -> int:
         """Make a stream of another one; return its last version."""
+        ...
 
     def select_streams(self, after: str, prefix: str, limit: int) -> list[tuple[str, Row, Row]]:
         """Return ids greater than `after`, not less than `prefix`, with first and last row."""
+        ...
 
     def delete(self, stream_id: str) -> bool:
         """Remove a stream for ever; return whether there was one."""
+        ...
 
     def put_snapshot(self, stream_id: str, row: Row) -> None:
         """Store a snapshot; the newest two of a stream are kept."""
+        ...
 
     def select_snapshot(self, stream_id: str, upto: int | None) -> Row | None:
         """Return the newest snapshot at or below a version."""
+        ...
 
     def select_log(
         self, after: int, upto: int | None, limit: int, topics: Sequence[str]
     ) -> list[GlobalRow]:
         """Return rows of the global order with `after` < position <= `upto`."""
+        ...
 
     def last_position(self) -> int:
         """Return the last position of the global order, 0 if nothing is stored."""
+        ...
 
     def follower(self) -> Follower:
         """Open a connection that follows the global order."""
+        ...
 
     def translate(self, error: Exception) -> StoreError:
         """Return what one of `errors` means to callers."""
+        ...
 
     def is_lost_connection(self, error: Exception) -> bool:
         """Return whether the error leaves open if the statement was carried out."""
+        ...
 
     def close(self) -> None:
         """Close every connection."""
+        ...

@@ -1,7 +1,14 @@
 """Between the carrier event and the library's stored row: topic and state pass through."""
 
 from eventsourcing.domain import DomainEventProtocol
-from eventsourcing.persistence import Cipher, Compressor, Mapper, StoredEvent, Transcoder
+from eventsourcing.persistence import (
+    Cipher,
+    Compressor,
+    Mapper,
+    MapperDeserialisationError,
+    StoredEvent,
+    Transcoder,
+)
 
 from everfold.session.events import Recorded
 
@@ -48,10 +55,19 @@ class SessionMapper(Mapper[str]):
         return state if self.cipher is None else self.cipher.encrypt(state)
 
     def decode_state(self, stored: bytes) -> bytes:
-        """Return an event's state from the bytes that were stored."""
-        if self.cipher is not None:
-            stored = self.cipher.decrypt(stored)
-        return stored if self.compressor is None else self.compressor.decompress(stored)
+        """Return an event's state from the bytes that were stored.
+
+        Raises:
+            MapperDeserialisationError: they were stored with another key, or not compressed.
+        """
+        if self.is_plain:
+            return stored
+        try:
+            plain = stored if self.cipher is None else self.cipher.decrypt(stored)
+            return plain if self.compressor is None else self.compressor.decompress(plain)
+        except Exception as error:
+            # Ciphers and compressors raise what they like.
+            raise MapperDeserialisationError(f"it cannot be decoded: {error}") from error
 
     def to_stored_event(self, domain_event: DomainEventProtocol[str]) -> StoredEvent:
         """Return the library's row of a `Recorded`.

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import md5
 from types import TracebackType
-from typing import cast
+from typing import Self, cast
 
 import psycopg
 from eventsourcing import persistence
 from eventsourcing.postgres import PostgresDatastore
 from psycopg.pq import TransactionStatus
-from psycopg.rows import DictRow, TupleRow, dict_row
+from psycopg.rows import DictRow, TupleRow, dict_row, tuple_row
 
 from everfold.session.errors import StoreUnavailableError
 from everfold.store.pool import Pool
@@ -128,9 +128,22 @@ class SessionPostgresDatastore(PostgresDatastore):
                 try:
                     yield rows
                 finally:
-                    connection.row_factory = psycopg.rows.tuple_row
+                    connection.row_factory = tuple_row
         except psycopg.Error as error:
             raise library_error(error) from error
+
+    def __enter__(self) -> Self:
+        """Return the datastore; connections are opened when they are needed."""
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
+    ) -> None:
+        """Close every connection."""
+        self.close()
 
     def close(self) -> None:
         """Close every connection."""

@@ -1,6 +1,6 @@
 """Putting a store on PostgreSQL together."""
 
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -54,7 +54,7 @@ def settings_of(url: str, *, read_only: bool) -> PostgresSettings:
     keywords = [option.keyword.decode() for option in Conninfo.get_defaults()]
     options = parse_options(parts.query, (*_OWN_OPTIONS, *keywords))
     own = Options({name: options.pop(name) for name in _OWN_OPTIONS if name in options})
-    conninfo = _conninfo(urlunsplit(parts._replace(query=urlencode(options))))
+    conninfo = _conninfo(urlunsplit(parts._replace(query=""))) | options
     schema = own.read("schema", "everfold", _schema, "a schema name of 1 to 63 bytes")
     return PostgresSettings(
         conninfo=make_conninfo("", **(_DEFAULTS | conninfo)),

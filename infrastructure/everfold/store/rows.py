@@ -6,6 +6,8 @@ version are as far apart as it has rows: nothing is paid per row.
 
 from collections.abc import Callable, Iterator, Sequence
 
+from eventsourcing.persistence import MapperDeserialisationError
+
 from everfold.session.errors import CorruptStreamError
 from everfold.session.events import Recorded
 from everfold.session.ids import seq_of
@@ -98,24 +100,24 @@ def _missing(stream_id: str, version: int) -> CorruptStreamError:
 
 
 def checked(mapper: SessionMapper, stream_id: str, rows: Sequence[Row]) -> list[Recorded]:
-    """Return the rows as events; the text of a topic is shared by all rows that have it.
+    """Return the rows as events.
 
     Raises:
         CorruptStreamError: a state cannot be one that was stored.
     """
-    if not mapper.is_plain:
-        rows = [
-            (version, topic, _decoded(mapper, stream_id, version, state))
-            for version, topic, state in rows
-        ]
-    return [Recorded(stream_id, version, topic, state) for version, topic, state in rows]
+    if mapper.is_plain:
+        return [Recorded(stream_id, version, topic, state) for version, topic, state in rows]
+    return [decoded(mapper, stream_id, row) for row in rows]
 
 
-def _decoded(mapper: SessionMapper, stream_id: str, version: int, state: bytes) -> bytes:
+def decoded(mapper: SessionMapper, stream_id: str, row: Row) -> Recorded:
+    """Return one row as an event.
+
+    Raises:
+        CorruptStreamError: its state cannot be one that was stored.
+    """
+    version, topic, state = row
     try:
-        return mapper.decode_state(state)
-    except Exception as error:
-        # A cipher or compressor raises whatever it likes.
-        raise CorruptStreamError(
-            stream_id, seq_of(version), f"it cannot be decoded: {error}"
-        ) from error
+        return Recorded(stream_id, version, topic, mapper.decode_state(state))
+    except MapperDeserialisationError as error:
+        raise CorruptStreamError(stream_id, seq_of(version), str(error)) from error

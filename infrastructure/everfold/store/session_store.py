@@ -26,7 +26,7 @@ from everfold.store.backend import (
     runs_of,
 )
 from everfold.store.mapper import SessionMapper
-from everfold.store.rows import ascending, checked, descending_pages
+from everfold.store.rows import ascending, checked, decoded, descending_pages
 from everfold.store.settling import refused, stored_positions
 from everfold.store.subscription import NotificationStream
 
@@ -78,6 +78,10 @@ class DatabaseSessionStore:
         stored_key = None if key is None else _key(key)
         if stored_key is not None and len(runs) > 1:
             raise ValueError("an append under a key is of one stream")
+        return self.append_runs(runs, stored_key)
+
+    def append_runs(self, runs: list[Run], stored_key: bytes | None = None) -> Sequence[int]:
+        """Store rows whose states are encoded already; otherwise as `append`."""
         try:
             return self.backend.insert(runs, stored_key)
         except AppendRefusedError as refusal:
@@ -234,7 +238,7 @@ class DatabaseSessionStore:
             limit = None if limit is None else limit - size
 
     def _summary(self, stream_id: str, head: Row, tail: Row) -> StreamSummary:
-        created, last = (self._recorded(stream_id, row) for row in (head, tail))
+        created, last = checked(self.mapper, stream_id, [head, tail])
         return StreamSummary(stream_id, tail[0], created, last)
 
     def delete_stream(self, stream_id: str) -> bool:
@@ -276,11 +280,7 @@ class DatabaseSessionStore:
 
     def _notification(self, row: GlobalRow) -> Notification:
         position, stream_id, version, topic, state = row
-        return Notification(position, self._recorded(stream_id, (version, topic, state)))
-
-    def _recorded(self, stream_id: str, row: Row) -> Recorded:
-        version, topic, state = row
-        return Recorded(stream_id, version, topic, self.mapper.decode_state(state))
+        return Notification(position, decoded(self.mapper, stream_id, (version, topic, state)))
 
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the database; its driver's errors become the store's."""

@@ -13,17 +13,17 @@ inside a turn, no two connections of ours ever write or checkpoint at the same i
 
 import os
 import random
+import sys
 import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
 
-try:
+HAS_FILE_LOCKS = sys.platform != "win32"
+"""Whether there is flock; where there is not, SQLite's own lock has to do."""
+
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # pragma: no cover - a system without flock: SQLite's own lock has to do
-    HAS_FILE_LOCKS = False
-else:
-    HAS_FILE_LOCKS = True
 
 _QUEUE_PAUSE_S = (0.0002, 0.001)
 _WRITE_PAUSE_S = (0.00005, 0.0001)
