@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import groupby, pairwise
 from typing import Any
 
 import zstandard
@@ -55,9 +56,9 @@ def compressed(content: bytes) -> bytes:
 
 def normal(content: bytes) -> list[str]:
     """Return the lines of a file in one key order; the spelling of every number is kept."""
-    ends = {"parse_int": _spelling, "parse_float": _spelling}
     lines = content.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
-    return [json.dumps(json.loads(each, **ends), sort_keys=True) for each in lines]
+    values = [json.loads(each, parse_int=_spelling, parse_float=_spelling) for each in lines]
+    return [json.dumps(value, sort_keys=True) for value in values]
 
 
 def _spelling(text: str) -> dict[str, str]:
@@ -164,3 +165,14 @@ class Log:
         }
         data = {"turn": turn, "step": 1, "message": message, "meta": {"seconds": 0.25}}
         return self.add("tool/result", data, **{"surfaceOp": "append", **fields})
+
+
+def coded(seqs: Json) -> Json:
+    """Return sources as a file holds them (R337), reckoned in another way than by the product."""
+    if not isinstance(seqs, list) or any(type(seq) is not int for seq in seqs):
+        return seqs
+    if any(right <= left for left, right in pairwise(seqs)):
+        return seqs
+    runs = [list(run) for _, run in groupby(enumerate(seqs), key=lambda pair: pair[1] - pair[0])]
+    values = [[seq for _, seq in run] for run in runs]
+    return [item for run in values for item in ([[run[0], run[-1]]] if len(run) >= 3 else run)]
