@@ -170,7 +170,7 @@ class Walk:
     def _check_bytes(self, row: Recorded) -> None:
         """Report a row that today's everfold would store with other bytes; it is still read."""
         envelope = row.envelope()
-        if _encoded(envelope) != row.state:
+        if _encoded(row.type, envelope) != row.state:
             self._report(
                 row.seq, "bytes", "the stored bytes are not those that this event is written with"
             )
@@ -192,7 +192,7 @@ class Walk:
         self.findings.append(Finding(self.session_id, seq, code, message))
 
 
-def _encoded(envelope: dict[str, Json]) -> bytes:
+def _encoded(type_: str, envelope: dict[str, Json]) -> bytes:
     """Return the bytes that an envelope is stored with."""
     origin = b""
     for name in ("actor", "correlationId"):
@@ -203,7 +203,7 @@ def _encoded(envelope: dict[str, Json]) -> bytes:
         event_id=envelope["eventId"],
         time_ms=envelope["time"],
         placement=placement_bytes(
-            envelope.get("surfaceOp", ABSENT), envelope.get("sourceEventSeqs", ABSENT)
+            type_, envelope.get("surfaceOp", ABSENT), envelope.get("sourceEventSeqs", ABSENT)
         ),
         origin=origin,
     )
