@@ -107,7 +107,15 @@ class Recorded:
         state: the stored bytes; never written again.
     """
 
-    __slots__ = ("__weakref__", "_data", "originator_id", "originator_version", "state", "topic")
+    __slots__ = (
+        "__weakref__",
+        "_data",
+        "_message",
+        "originator_id",
+        "originator_version",
+        "state",
+        "topic",
+    )
 
     def __init__(
         self, originator_id: str, originator_version: int, topic: str, state: bytes
@@ -117,6 +125,7 @@ class Recorded:
         self.topic = topic
         self.state = state
         self._data: weakref.ref[FrozenDict | FrozenList] | None = None
+        self._message: weakref.ref[FrozenDict] | None = None
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -155,14 +164,25 @@ class Recorded:
 
     @property
     def data(self) -> Json:
-        """The payload, frozen; the same object for as long as somebody holds it."""
+        """The payload, frozen; it and its message are the same objects for as long as somebody holds them."""
         value = self._data() if self._data is not None else None
         if value is not None:
             return value
-        payload = freeze(self.envelope()["data"])
+        payload = self.envelope()["data"]
+        held = self._message() if self._message is not None else None
+        if held is not None:
+            payload["message"] = held
+        payload = freeze(payload)
         if isinstance(payload, (FrozenDict, FrozenList)):
             self._data = weakref.ref(payload)
+            self._remember_message(payload)
         return payload
+
+    def _remember_message(self, payload: FrozenDict | FrozenList) -> None:
+        """Keep track of the message inside the payload: readers hold that, and not the payload (R128)."""
+        message = payload.get("message") if isinstance(payload, FrozenDict) else None
+        if isinstance(message, FrozenDict):
+            self._message = weakref.ref(message)
 
     @property
     def time(self) -> int:
