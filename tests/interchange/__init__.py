@@ -1,0 +1,1 @@
+"""Tests of import and export, on real files and a real store."""

@@ -202,6 +202,36 @@ def test_a_log_that_breaks_off_leaves_no_file(
     assert list(folder.iterdir()) == []
 
 
+def test_c8_an_unreadable_event_is_named_and_what_is_before_it_can_be_saved(
+    store: SessionStore, take: Take, tmp_path: Path
+) -> None:
+    take(plain_turns())
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as database:
+        database.execute("UPDATE stored_events SET state = 'x{' WHERE originator_version = 11")
+        database.commit()
+
+    with pytest.raises(CorruptStreamError, match="'session-1' cannot be read at seq 9") as caught:
+        export_session(store, "session-1", tmp_path / "whole.jsonl")
+    assert caught.value.seq == 9
+    export_session(store, "session-1", tmp_path / "prefix.jsonl", upto_seq=8)
+
+    assert not (tmp_path / "whole.jsonl").exists()
+    prefix = (tmp_path / "prefix.jsonl").read_bytes()
+    assert prefix == b"".join(plain_turns().splitlines(keepends=True)[:10])
+    assert [each.stream_id for each in store.streams()] == ["session-1"]
+
+
+@pytest.mark.parametrize(("upto_seq", "count"), [(-1, 0), (0, 1), (5, 6), (10_000, 25)])
+def test_a_prefix_is_exported(store: SessionStore, take: Take, upto_seq: int, count: int) -> None:
+    take(plain_turns())
+    out = io.BytesIO()
+
+    result = export_session(store, "session-1", out, upto_seq=upto_seq)
+
+    assert result.event_count == count
+    assert out.getvalue() == b"".join(plain_turns().splitlines(keepends=True)[: count + 1])
+
+
 def test_an_unknown_session_is_not_found(store: SessionStore, tmp_path: Path) -> None:
     with pytest.raises(SessionNotFoundError):
         export_session(store, "nobody", tmp_path)

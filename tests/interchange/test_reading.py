@@ -13,7 +13,7 @@ from everfold.session.composition import Composition
 from everfold.session.deciding import DecisionMeans
 from everfold.session.errors import SessionError
 from everfold.session.ports import SessionStore
-from tests.interchange.files import HEADER, compressed, file_of, frames, line
+from tests.interchange.files import HEADER, Log, compressed, file_of, frames, line
 from tests.interchange.logs import fork, plain_turns
 
 Take = Callable[..., ImportResult]
@@ -69,6 +69,17 @@ def test_unknown_header_fields_are_kept(store: SessionStore, take: Take) -> None
     (created,) = store.read("session-1")
 
     assert created.data["acme"] == {"tiny": 1e-7}
+
+
+def test_k2_a_message_before_the_first_step_is_taken(store: SessionStore, take: Take) -> None:
+    log = Log()
+    log.user()
+    log.open_turn(1)
+    log.close_turn(1)
+
+    result = take(file_of(log.records))
+
+    assert result.event_count == 5
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096])

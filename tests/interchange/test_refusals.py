@@ -121,6 +121,24 @@ def test_a_deleted_id_is_refused(store: SessionStore, take: Take) -> None:
     assert (error.line, error.code) == (1, "session-exists")
 
 
+def test_a_bad_id_in_the_file_gives_way_to_a_given_one(store: SessionStore, take: Take) -> None:
+    result = take(with_header(id="../../x"), session_id="mine")
+
+    assert result.session_id == "mine"
+
+
+def test_k1_an_unknown_required_type_is_named_with_its_seq(store: SessionStore, take: Take) -> None:
+    error = refusal(take, store, added(type="acme/note"))
+
+    assert "(seq 1): event type 'acme/note' is not known" in str(error)
+
+
+def test_a_refusal_does_not_quote_megabytes(store: SessionStore, take: Take) -> None:
+    error = refusal(take, store, with_header(cwd="x" * 2**20))
+
+    assert len(str(error)) < 1100
+
+
 def changed(number: int, old: bytes, new: bytes, content: bytes = b"") -> bytes:
     """Return a valid file in which one text of one line is another one."""
     lines = (content or plain_turns()).splitlines(keepends=True)
@@ -151,6 +169,7 @@ LINES = {
     "a hole": (changed(6, b'"seq":4', b'"seq":5'), 6, "sequence"),
     "a seq again": (changed(6, b'"seq":4', b'"seq":3'), 6, "sequence"),
     "an unknown required type": (added(type="acme/note"), 3, "unknown-event"),
+    "a type that is a list": (added(type=[], sourceEventSeqs=[0]), 3, "envelope"),
     "a retired type": (added(type="mode/set"), 3, "unknown-event"),
     "a message without marker": (changed(5, b',"surfaceOp":"append"', b""), 5, "surface-op"),
     "a marker on a log-only event": (added(surfaceOp="append"), 3, "surface-op"),

@@ -2,6 +2,8 @@
 
 from everfold.session.errors import SessionError
 
+_LONGEST_REASON = 1000
+
 
 class ImportRefusedError(SessionError):
     """A session file was not taken; nothing was stored.
@@ -10,6 +12,7 @@ class ImportRefusedError(SessionError):
         line: the line at fault, from 1 (the header).
         code: that of the refusal behind it (`sequence`, `json`, `surface-op`, …; docs/errors.md),
             or one of a file's own: `format-version`, `too-large`, `compression`, `file`.
+        reason: what is wrong, without the place.
         seq: the event that this line holds or should hold; None for the header.
     """
 
@@ -17,9 +20,10 @@ class ImportRefusedError(SessionError):
 
     def __init__(self, reason: str, *, line: int, code: str, seq: int | None = None) -> None:
         where = f"line {line}" if seq is None else f"line {line} (seq {seq})"
-        super().__init__(f"{where}: {reason}", seq=seq)
+        # A damaged file may quote megabytes of itself.
+        self.reason = reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
+        super().__init__(f"{where}: {self.reason}", seq=seq)
         self.line = line
-        self.reason = reason
         # The code is a class variable of every other refusal; here it is that of the cause.
         vars(self)["code"] = code
 

@@ -17,7 +17,7 @@ from everfold.interchange.ranges import encode_ranges
 from everfold.session.errors import CorruptStreamError, SessionError, SessionNotFoundError
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json
-from everfold.session.ids import HEADER_VERSION, seq_of
+from everfold.session.ids import HEADER_VERSION, seq_of, version_of
 from everfold.session.ids import session_id as checked_id
 from everfold.session.ports import SessionStore
 from everfold.session.session import header_of
@@ -44,7 +44,12 @@ class ExportResult:
 
 
 def export_session(
-    store: SessionStore, session_id: str, out: Path | BinaryIO, *, overwrite: bool = False
+    store: SessionStore,
+    session_id: str,
+    out: Path | BinaryIO,
+    *,
+    upto_seq: int | None = None,
+    overwrite: bool = False,
 ) -> ExportResult:
     """Write a session as JSONL, as of now; memory does not grow with the log.
 
@@ -53,6 +58,8 @@ def export_session(
     Args:
         out: a file to make, a folder to make one in (named by `file_names.file_name`), or an open
             binary file.
+        upto_seq: the last event to write, -1 for none; the newest if None. What is readable of a
+            damaged session can be saved so.
         overwrite: replace a file that is there; a symbolic link is replaced, never followed.
 
     Raises:
@@ -63,6 +70,8 @@ def export_session(
     upto = store.version(checked_id(session_id))
     if upto == 0:
         raise SessionNotFoundError(session_id)
+    if upto_seq is not None:
+        upto = max(HEADER_VERSION, min(upto, version_of(upto_seq)))
     lines = _lines(store, session_id, upto)
     if not isinstance(out, Path):
         out.writelines(lines)
@@ -94,7 +103,7 @@ def _lines(store: SessionStore, session_id: str, upto: int) -> Iterator[bytes]:
     for row in _rows(store, session_id, upto):
         try:
             line = header_line(row) if row.seq < 0 else event_line(row)
-        except (SessionError, ValueError) as error:
+        except (SessionError, ValueError, KeyError) as error:
             raise CorruptStreamError(session_id, row.seq, str(error)) from error
         yield line
 

@@ -135,10 +135,19 @@ def _header(reader: LogReader, session_id: str | None) -> dict[str, Json]:
     header = reader.header()
     if session_id is not None:
         header["id"] = checked_id(session_id)
+    else:
+        _check_id(reader, header)
     if "delegationDepth" not in header:
         reader.warnings.append("line 1 has no delegationDepth; 0 was put in")
         header["delegationDepth"] = 0
     return header
+
+
+def _check_id(reader: LogReader, header: Mapping[str, Json]) -> None:
+    try:
+        checked_id(header.get("id"))
+    except SessionError as error:
+        raise reader.refusal(error) from error
 
 
 def _adopt(

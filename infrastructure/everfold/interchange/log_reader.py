@@ -10,7 +10,6 @@ from everfold.interchange.ranges import decode_ranges
 from everfold.interchange.strict_json import parse
 from everfold.session.errors import SeedCutError, SessionError, SessionHeaderError
 from everfold.session.frozen import Json
-from everfold.session.ids import session_id
 from everfold.session.lossless import natural
 from everfold.session.session_header import FORMAT_VERSION
 from everfold.session.state import END_SEED, is_inherited_marker
@@ -60,7 +59,7 @@ class LogReader:
         """Return the fields of the header line as a session's header has them.
 
         Raises:
-            ImportRefusedError: not a session file, of another format version, or no valid id.
+            ImportRefusedError: not a session file, or one of another format version.
         """
         first = next(self._lines, None)
         if first is None or first.is_torn:
@@ -75,7 +74,6 @@ class LogReader:
             )
         _check_version(fields)
         self._header = {name: value for name, value in fields.items() if name != "type"}
-        self._check_id()
         return dict(self._header)
 
     def records(self) -> Iterator[dict[str, Json]]:
@@ -116,7 +114,8 @@ class LogReader:
             reason = f"an event record is an object, not {_kind(record)}"
             raise ImportRefusedError(reason, line=line.number, code="envelope", seq=seq)
         sources = record.get("sourceEventSeqs")
-        if isinstance(sources, list) and record.get("type") in MESSAGE_TYPES:
+        type_ = record.get("type")
+        if isinstance(sources, list) and isinstance(type_, str) and type_ in MESSAGE_TYPES:
             try:
                 record["sourceEventSeqs"] = decode_ranges(sources, seq)
             except SessionError as error:
@@ -130,12 +129,6 @@ class LogReader:
             raise ImportRefusedError.of(error, line=line.number) from error
         self.replaced += [Replaced(line.number, each.path, each.count) for each in repairs]
         return value
-
-    def _check_id(self) -> None:
-        try:
-            session_id(self._header.get("id"))
-        except SessionError as error:
-            raise self.refusal(error) from error
 
     def _check_marker(self) -> None:
         if self._header.get("isSeeded") is not True:
