@@ -18,7 +18,7 @@ import orjson
 
 from everfold.session.frozen import FrozenDict, FrozenList, Json, freeze
 from everfold.session.ids import seq_of
-from everfold.session.lossless import decode
+from everfold.session.lossless import decode, encode
 from everfold.session.vocabulary import MESSAGE_TYPES
 
 CREATED_TOPIC = "session/created"
@@ -243,12 +243,16 @@ class Origin:
     correlation_id: str | None = None
 
     def fragment(self) -> bytes:
-        """Return the JSON members to be written after the time."""
+        """Return the JSON members to be written after the time.
+
+        Raises:
+            LosslessError: a text that is not valid Unicode.
+        """
         parts = b""
         if self.actor is not None:
-            parts += b',"actor":' + orjson.dumps(self.actor)
+            parts += b',"actor":' + encode(self.actor, "actor")[0]
         if self.correlation_id is not None:
-            parts += b',"correlationId":' + orjson.dumps(self.correlation_id)
+            parts += b',"correlationId":' + encode(self.correlation_id, "correlation id")[0]
         return parts
 
 

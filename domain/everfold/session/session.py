@@ -161,8 +161,10 @@ class Session:
         return Decision(events, fold.state())
 
     def accept(self, decision: Decision) -> None:
-        """Make a stored decision part of this session."""
-        if decision.events and decision.events[0].seq != self._state.next_seq:
+        """Make a stored decision part of this session; an empty one is nothing."""
+        if not decision.events:
+            return
+        if decision.events[0].seq != self._state.next_seq:
             raise EventSequenceError(
                 f"the decision was made at seq {decision.events[0].seq}, "
                 f"the session is at {self._state.next_seq}"
