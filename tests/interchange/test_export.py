@@ -12,10 +12,13 @@ import pytest
 
 from everfold.interchange.errors import ExportRefusedError
 from everfold.interchange.exporting import export_session
-from everfold.interchange.importing import ImportResult
+from everfold.interchange.importing import ImportResult, import_session
 from everfold.interchange.js_json import number_text, stringify
+from everfold.session.composition import Composition
+from everfold.session.deciding import DecisionMeans
 from everfold.session.errors import CorruptStreamError, IdError, SessionNotFoundError
 from everfold.session.ports import SessionStore
+from everfold.store.urls import open_store
 from tests.interchange.files import compressed, normal
 from tests.interchange.logs import LOGS, plain_turns
 
@@ -38,6 +41,19 @@ def test_an_imported_log_is_exported_with_the_same_bytes_up_to_key_order(
 
     assert normal(exported(store, result.session_id)) == normal(content)
     assert result.event_count == content.count(b"\n") - 1
+
+
+@pytest.mark.parametrize("shape", LOGS)
+def test_e1_an_exported_log_is_the_same_from_either_database(
+    shape: str, store_url: str, composition: Composition, means: DecisionMeans
+) -> None:
+    content = LOGS[shape]()
+
+    with open_store(store_url) as opened:
+        result = import_session([content], opened, composition, means)
+        out = exported(opened, result.session_id)
+
+    assert normal(out) == normal(content)
 
 
 @pytest.mark.parametrize("shape", LOGS)
