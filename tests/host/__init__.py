@@ -1,0 +1,1 @@
+"""Sessions hosted on real stores."""
