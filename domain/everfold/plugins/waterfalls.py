@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar
 
 from everfold.llm.failure import LlmError, LlmFailure
+from everfold.llm.route import Capabilities
 from everfold.session.access import SessionAccess
 from everfold.session.composition import Disposer
 
@@ -101,6 +102,7 @@ class PreStepQuestion:
     Attributes:
         kind: why; a retry after a failed attempt asks again.
         model: the model that will be asked, on `provider`.
+        capabilities: what that model takes there; None if unknown.
     """
 
     session: SessionAccess
@@ -110,6 +112,7 @@ class PreStepQuestion:
     model: str
     kind: Literal["first", "retry"]
     cancellation: Cancellation
+    capabilities: Capabilities | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from everfold.llm.images import images, is_omitted, marked
-from everfold.projections.image_offload.errors import (
-    OffloadIndexError,
-    OffloadPayloadError,
-    OffloadTargetError,
-)
+from everfold.projections.image_offload.errors import OffloadIndexError, OffloadTargetError
+from everfold.projections.image_offload.targets import checked_indexes, targets_of
 from everfold.session.events import EventLike
 from everfold.session.frozen import Json
-from everfold.session.lossless import natural
 from everfold.session.projection import History, MessageProjection, message_at
 
 TYPE = "image/offload"
@@ -27,10 +23,7 @@ def project(event: EventLike, history: History) -> Mapping[int, Json]:
             event is refused whole (R93, R207).
     """
     updates: dict[int, Json] = {}
-    for target in _targets(event):
-        seq, indexes = _target(target, event)
-        if seq in updates:
-            raise OffloadTargetError(f"seq {seq} is a target twice", seq=event.seq)
+    for seq, indexes in targets_of(event):
         updates[seq] = _omit(seq, indexes, event, history)
     return updates
 
@@ -42,32 +35,7 @@ def mark_message(message: Mapping[str, Json], indexes: Sequence[Json]) -> Json:
         OffloadIndexError: an index is not whole, not increasing, beyond the images, or
             names an omitted occurrence.
     """
-    return _mark(message, _checked(indexes, None), None)
-
-
-def _targets(event: EventLike) -> list[Json]:
-    data = event.data
-    targets = data.get("targets") if isinstance(data, dict) and data.keys() == {"targets"} else None
-    if not isinstance(targets, list) or not targets:
-        raise OffloadPayloadError(
-            f"{TYPE} at seq {event.seq}: data is not one non-empty list `targets`", seq=event.seq
-        )
-    return targets
-
-
-def _target(target: Json, event: EventLike) -> tuple[int, list[Json]]:
-    if not isinstance(target, dict) or target.keys() != {"seq", "imageIndexes"}:
-        raise OffloadPayloadError(
-            f"{TYPE} at seq {event.seq}: target {target!r} is not an object of seq and imageIndexes",
-            seq=event.seq,
-        )
-    seq, indexes = natural(target["seq"]), target["imageIndexes"]
-    if seq is None or not isinstance(indexes, list) or not indexes:
-        raise OffloadPayloadError(
-            f"{TYPE} at seq {event.seq}: target {target!r} needs a whole seq and a non-empty list",
-            seq=event.seq,
-        )
-    return seq, indexes
+    return _mark(message, checked_indexes(indexes, None), None)
 
 
 def _omit(seq: int, indexes: list[Json], event: EventLike, history: History) -> Json:
@@ -81,20 +49,7 @@ def _omit(seq: int, indexes: list[Json], event: EventLike, history: History) -> 
             seq=event.seq,
         )
     message = message_at(history, seq)
-    return _mark(message, _checked(indexes, event.seq), event.seq)
-
-
-def _checked(indexes: Sequence[Json], by: int | None) -> list[int]:
-    last, checked = -1, []
-    for value in indexes:
-        index = natural(value)
-        if index is None or index <= last:
-            raise OffloadIndexError(
-                f"image indexes {list(indexes)!r} are not whole numbers in increasing order", seq=by
-            )
-        checked.append(index)
-        last = index
-    return checked
+    return _mark(message, checked_indexes(indexes, event.seq), event.seq)
 
 
 def _mark(message: Json, indexes: list[int], by: int | None) -> Json:

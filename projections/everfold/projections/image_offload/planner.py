@@ -1,0 +1,59 @@
+"""Omission ahead of a rejection, by the route's own arithmetic and quanta (V6)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from everfold.llm.budgets import ImageBudget, required_offload
+from everfold.llm.images import retained_lengths
+from everfold.plugins.waterfalls import PreStepAnswer, PreStepQuestion
+from everfold.projections.image_offload.projection import INPUT_TYPES
+from everfold.projections.image_offload.recovery import omit_oldest
+from everfold.session.session import Session
+
+LengthOf = Callable[[Any], int]
+
+
+def stored_bytes(image: Any) -> int:
+    """Return the bytes of an image block's stored version."""
+    return int(image["attachment"]["bytes"])
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Omits images before a request that its route would refuse, so that no attempt is spent.
+
+    Attributes:
+        length_of: the bytes of the version of an image that the route sends.
+    """
+
+    length_of: LengthOf = stored_bytes
+
+    async def before_step(
+        self, question: PreStepQuestion, ask_next: Callable[[], Awaitable[PreStepAnswer]]
+    ) -> PreStepAnswer:
+        """Make the omission that the coming request needs, if it needs one; then ask on."""
+        budget = None if question.capabilities is None else question.capabilities.budget
+        if budget is not None and not question.cancellation.is_set:
+            count = self.excess(question.session.view(), budget)
+            if count:
+                omit_oldest(question.session, count)
+        return await ask_next()
+
+    def excess(self, session: Session, budget: ImageBudget) -> int:
+        """Return how many of the oldest images must go before the next request.
+
+        0 also when no omission can help, since the images that a model made fill the budget
+        alone: the route then says so (V7).
+        """
+        contents = [(seq, message["content"]) for seq, message in session.messages().items()]
+        fixed = [content for seq, content in contents if not _is_input(session, seq)]
+        if required_offload(retained_lengths(fixed, self.length_of), budget):
+            return 0
+        lengths = retained_lengths([content for _, content in contents], self.length_of)
+        return required_offload(lengths, budget)
+
+
+def _is_input(session: Session, seq: int) -> bool:
+    event = session.event(seq)
+    return event is not None and event.type in INPUT_TYPES
