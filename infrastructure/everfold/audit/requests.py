@@ -7,7 +7,7 @@ from everfold.audit.walking import rows_upto
 from everfold.session.composition import Composition
 from everfold.session.detached import messages_of
 from everfold.session.errors import SessionNotFoundError
-from everfold.session.events import Recorded
+from everfold.session.events import EventLike, Recorded
 from everfold.session.frozen import Json
 from everfold.session.ids import HEADER_VERSION, seq_of
 from everfold.session.ports import SessionStore
@@ -103,18 +103,25 @@ class _Reading:
     def _request(self, settlement: Recorded | None) -> Request:
         self._fold()
         self.number += 1
-        header = None if self.header is None else self.header.data
-        where = self.step if settlement is None else settlement.data
+        header = self._header_data()
+        where = self.step
+        if settlement is not None and isinstance(settlement.data, Mapping):
+            where = settlement.data
         return Request(
             number=self.number,
             header_seq=None if self.header is None else self.header.seq,
-            header=None if header is None else header.get("header"),
+            header=header,
             settled_seq=None if settlement is None else settlement.seq,
             turn=where.get("turn"),
             step=where.get("step"),
             failure=None if settlement is None else failure_of(settlement),
             surface=self.state.surface,
         )
+
+    def _header_data(self) -> Mapping[str, Json] | None:
+        data = None if self.header is None else self.header.data
+        header = data.get("header") if isinstance(data, Mapping) else None
+        return header if isinstance(header, Mapping) else None
 
     def _fold(self) -> None:
         fold = StateFold(self.state, self.composition)
@@ -123,12 +130,13 @@ class _Reading:
         self._pending.clear()
 
 
-def failure_of(settlement: Recorded) -> Mapping[str, Json] | None:
+def failure_of(settlement: EventLike) -> Mapping[str, Json] | None:
     """Return the failure with which a settlement's stream finished, None for an answer.
 
     An attempt whose stream tells no reason gives an empty failure.
     """
-    stream = settlement.data.get("stream")
+    data = settlement.data
+    stream = data.get("stream") if isinstance(data, Mapping) else None
     for record in reversed(stream if isinstance(stream, list) else []):
         chunk = record.get("chunk") if isinstance(record, Mapping) else None
         reason = chunk.get("reason") if isinstance(chunk, Mapping) else None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
+from everfold.audit.requests import failure_of
 from everfold.llm.images import is_omitted
 from everfold.session.derive import message_of
 from everfold.session.events import EventLike
@@ -94,6 +95,9 @@ def event_text(event: EventLike) -> str:
     data = event.data
     if not isinstance(data, Mapping):
         return ""
+    if event.type == "assistant/attempt":
+        failure = failure_of(event) or {}
+        return f"failed: {failure.get('code', 'no reason given')} {failure.get('message', '')}"
     return ", ".join(_facts(data))
 
 

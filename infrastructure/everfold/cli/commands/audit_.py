@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from everfold.audit.auditing import AuditReport, ViewCheck, audit
+from everfold.audit.auditing import AuditReport, Difference, ViewCheck, audit
 from everfold.audit.walking import Finding, Step
 from everfold.cli import output
 from everfold.cli.describe import plural
@@ -72,7 +72,7 @@ def _audit_all(sessions: Sessions, *, as_json: bool) -> int:
             output.document_with_list({}, "sessions", map(report_record, reports))
         else:
             for report in reports:
-                _say_report(report)
+                _say_report(report, is_short=True)
     if not as_json:
         output.say(f"{plural(len(sound), 'session')} audited, {sound.count(False)} not sound")
     if all(sound):
@@ -102,19 +102,24 @@ def step_text(step: Step) -> str:
     return f"{step.seq:>6}  {one_line(step.type):<18}  {one_line(told[step.effect])}"
 
 
-def _say_report(report: AuditReport) -> None:
+def _say_report(report: AuditReport, *, is_short: bool = False) -> None:
     verdict = "sound" if report.is_sound else "NOT SOUND"
-    counts = ", ".join(f"{count} {effect}" for effect, count in report.effects.items())
-    output.say(f"{one_line(report.session_id)}: {verdict}")
     read = plural(report.event_count, "event")
     if report.event_count < report.stored_count:
         read = f"{report.event_count} of {report.stored_count} events readable"
-    output.say(f"  {read}" + (f": {counts}" if counts else ""))
-    output.say(f"  {plural(report.node_count, 'node')} on the surface")
+    output.say(f"{one_line(report.session_id)}: {verdict}, {read}")
+    if is_short and report.is_sound:
+        return
+    counts = ", ".join(f"{count} {effect}" for effect, count in report.effects.items())
+    output.say(f"  {counts or 'no event'}; {plural(report.node_count, 'node')} on the surface")
     for finding in report.findings:
         output.say(f"  {finding_text(finding)}")
+    agreeing = [view.name for view in report.views if view.difference is None]
+    if agreeing:
+        output.say(f"  views that agree with the stored events: {', '.join(agreeing)}")
     for view in report.views:
-        output.say(f"  {view_text(view)}")
+        if view.difference is not None:
+            output.say(f"  {view_text(view.name, view.difference)}")
 
 
 def finding_text(finding: Finding) -> str:
@@ -123,12 +128,10 @@ def finding_text(finding: Finding) -> str:
     return f"{one_line(finding.session_id)} {where}: {one_line(finding.message)} [{finding.code}]"
 
 
-def view_text(view: ViewCheck) -> str:
-    """Return one line about how a view compares."""
-    if view.difference is None:
-        return f"{view.name} view agrees"
-    reason = one_line(view.difference.reason)
-    return f"{view.name} view differs first at seq {view.difference.seq}: {reason}"
+def view_text(name: str, difference: Difference) -> str:
+    """Return one line about where a view differs first."""
+    reason = one_line(difference.reason)
+    return f"the {name} view differs first at seq {difference.seq}: {reason}"
 
 
 def report_record(report: AuditReport) -> dict[str, Json]:

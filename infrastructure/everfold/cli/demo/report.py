@@ -19,6 +19,8 @@ from everfold.session.frozen import Json
 
 WIDTH = 80
 MAX_NAMES = 6
+_TIE = "\xa0"
+"""A space at which no line is broken."""
 _Numbers = Mapping[tuple[int, int], int]
 """The number of an image by its place: event and index."""
 
@@ -100,7 +102,11 @@ def _message_lines(
 
 
 def _named(each: Occurrence, numbers: _Numbers) -> str:
-    return f"{numbers[each.seq, each.index]} {each.name} ({size(each.bytes)})"
+    return f"{_tied(each, numbers)}{_TIE}({size(each.bytes).replace(' ', _TIE)})"
+
+
+def _tied(each: Occurrence, numbers: _Numbers) -> str:
+    return f"{numbers[each.seq, each.index]} {each.name}".replace(" ", _TIE)
 
 
 def _omission_lines(
@@ -111,7 +117,7 @@ def _omission_lines(
     if step is None:
         return
     gone = [each for each in found if not each.is_omitted and _is_omitted_by(story, each, step)]
-    names = ", ".join(f"{numbers[each.seq, each.index]} {each.name}" for each in gone[:MAX_NAMES])
+    names = ", ".join(_tied(each, numbers) for each in gone[:MAX_NAMES])
     more = f" and {len(gone) - MAX_NAMES} more" if len(gone) > MAX_NAMES else ""
     which = "the oldest" if len(gone) == 1 else f"the {len(gone)} oldest"
     yield f"   {'DECIDED':<8} seq {step.seq}, {step.type}: {which} omitted for good: {names}{more}"
@@ -179,7 +185,7 @@ def _audit_text(report: AuditReport) -> str:
 
 def _verdict_lines(story: Story) -> Iterator[str]:
     if story.agrees:
-        yield "The live, restored, forked and detached views agree; no acknowledged event is lost."
+        yield "Live, restored, forked and detached views agree; no acknowledged event is lost."
     else:
         yield "VIEWS DISAGREE OR EVENTS ARE LOST: see above."
 
@@ -205,15 +211,18 @@ def program_name() -> str:
 
 def _wrapped(line: str, indent: int) -> Iterator[str]:
     """Break a line between words; what follows the break is indented."""
-    yield from textwrap.wrap(
-        one_line(line),
+    text = one_line(line)
+    start = text[: len(text) - len(text.lstrip())]
+    broken = textwrap.wrap(
+        text.lstrip(),
         WIDTH,
-        initial_indent=line[: len(line) - len(line.lstrip())],
+        initial_indent=start,
         subsequent_indent=" " * indent,
         break_on_hyphens=False,
         max_lines=4,
         placeholder=" …",
     )
+    yield from (part.replace(_TIE, " ") for part in broken)
 
 
 def record_of(story: Story, url: str) -> dict[str, Json]:
