@@ -336,3 +336,14 @@ def test_a_session_taken_over_is_marked_once_r156() -> None:
 
     assert [row.seq for row in first] == [1]
     assert second == ()
+
+
+def test_an_empty_forks_cut_stands_when_a_plain_marker_follows() -> None:
+    """R339: the inherited marker at seq 0 is a cut of nothing, not an absence of one."""
+    header = {**HEADER, "isSeeded": True, "parentSession": "p"}
+    records = log(("session/end-seed", {"inherited": True}), ("session/end-seed", {}))
+
+    adopted = doors.restore(header, records, composition(), counting_means())
+
+    doors.check_inherited_cut(header, adopted.session.state)
+    assert adopted.session.inherited_count == 0
