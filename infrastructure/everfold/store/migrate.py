@@ -51,6 +51,13 @@ def latest_version(database: str) -> int:
     return migrations(database)[-1].version
 
 
+def _outdated(name: str, stored: int, database: str) -> SchemaVersionError:
+    return SchemaVersionError(
+        f"{name} has schema version {stored}, version {latest_version(database)} is needed; "
+        "open it once for writing"
+    )
+
+
 def migrate_sqlite(settings: SqliteSettings, *, create: bool) -> None:
     """Make an SQLite file ready for use, creating it if that is asked for.
 
@@ -70,10 +77,7 @@ def migrate_sqlite(settings: SqliteSettings, *, create: bool) -> None:
     if stored is not None and stored_in_wal(settings) == latest_version("sqlite"):
         return
     if settings.read_only:
-        raise SchemaVersionError(
-            f"{settings.path} has schema version {stored or 0}, version "
-            f"{latest_version('sqlite')} is needed; open it once for writing"
-        )
+        raise _outdated(settings.name, stored or 0, "sqlite")
     _migrate_file(settings, settings.path)
 
 
@@ -160,6 +164,12 @@ def statements(sql: str) -> list[str]:
     return found
 
 
+_RELATIONS = (
+    "SELECT coalesce(bool_or(relname = 'everfold_schema'), false), count(*) > 0 FROM pg_class"
+    " JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
+)
+
+
 def migrate_postgres(
     connection: "Connection", settings: "PostgresSettings", *, create: bool
 ) -> None:
@@ -170,10 +180,13 @@ def migrate_postgres(
         SchemaVersionError: a newer everfold made it; nothing was touched.
         StoreUnavailableError: there is none, and it is not to be created.
     """
-    if _postgres_version(connection, settings) == latest_version("postgres"):
+    stored = _postgres_version(connection, settings)
+    if stored == latest_version("postgres"):
         return
-    if not create:
+    if stored is None and not create:
         raise StoreUnavailableError(f"there is no store at {settings.name}")
+    if settings.read_only:
+        raise _outdated(settings.name, stored or 0, "postgres")
     with connection.transaction():
         # Processes that start together wait here for the first one.
         connection.execute("SELECT pg_advisory_xact_lock(1702258278)")
@@ -191,32 +204,24 @@ def migrate_postgres(
 
 def _create_schema(connection: "Connection", schema: str) -> None:
     # CREATE SCHEMA IF NOT EXISTS asks for the right to create even where the schema is there.
-    if not _one(connection, "SELECT count(*) FROM pg_namespace WHERE nspname = %s", schema):
+    there = connection.execute("SELECT FROM pg_namespace WHERE nspname = %s", (schema,))
+    if there.rowcount == 0:
         name = schema.replace('"', '""')
         connection.execute(f'CREATE SCHEMA "{name}"'.encode())
 
 
 def _postgres_version(connection: "Connection", settings: "PostgresSettings") -> int | None:
-    relations = "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
-    is_ours = _one(
-        connection,
-        f"SELECT count(*) {relations} WHERE nspname = %s AND relname = 'everfold_schema'",
-        settings.schema,
-    )
-    if is_ours:
-        row = connection.execute("SELECT max(version) FROM everfold_schema").fetchone()
-        version = int(row[0] or 0) if row else 0
+    # One statement, so that a schema that is being made is seen as a whole or not at all.
+    row = connection.execute(_RELATIONS, (settings.schema,)).fetchone()
+    has_ours, has_any = row or (False, False)
+    if has_ours:
+        newest = connection.execute("SELECT max(version) FROM everfold_schema").fetchone()
+        version = int(newest[0] or 0) if newest else 0
         refuse_newer(settings.name, version, latest_version("postgres"))
         return version
-    others = _one(connection, f"SELECT count(*) {relations} WHERE nspname = %s", settings.schema)
-    if others:
+    if has_any:
         raise ForeignDatabaseError(
             f"{settings.name}: schema {settings.schema!r} holds tables of another program; "
             "name another one with ?schema="
         )
     return None
-
-
-def _one(connection: "Connection", statement: str, value: str) -> int:
-    row = connection.execute(statement.encode(), (value,)).fetchone()
-    return int(row[0]) if row else 0

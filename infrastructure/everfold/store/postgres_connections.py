@@ -17,6 +17,7 @@ from psycopg.rows import DictRow, TupleRow, dict_row, tuple_row
 from everfold.session.errors import StoreUnavailableError
 from everfold.store.pool import Pool
 from everfold.store.postgres_arrays import register
+from everfold.store.postgres_errors import translate
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -60,13 +61,19 @@ def connect(settings: PostgresSettings) -> Connection:
     """Open a connection in autocommit mode: one statement is one transaction and one round trip.
 
     Raises:
-        StoreUnavailableError: the server is older than PostgreSQL 14.
+        StoreError: there is no connection, so nothing was sent; or the server is older than
+            PostgreSQL 14.
     """
-    connection = psycopg.connect(settings.conninfo, autocommit=True)
+    try:
+        connection = psycopg.connect(settings.conninfo, autocommit=True)
+    except psycopg.Error as error:
+        raise translate(error, settings.name) from error
     try:
         _prepare(connection, settings)
-    except BaseException:
+    except BaseException as error:
         connection.close()
+        if isinstance(error, psycopg.Error):
+            raise translate(error, settings.name) from error
         raise
     return connection
 

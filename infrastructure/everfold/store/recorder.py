@@ -25,7 +25,6 @@ from everfold.session.errors import (
 from everfold.session.events import Recorded
 from everfold.store.backend import GlobalRow, runs_of
 from everfold.store.session_store import DatabaseSessionStore
-from everfold.store.subscription import LogFollowing
 
 
 class StoreRecorder(ApplicationRecorder):
@@ -115,7 +114,7 @@ class RecorderSubscription(Subscription[ApplicationRecorder]):
 
     def __init__(self, recorder: StoreRecorder, gt: int | None, topics: Sequence[str]) -> None:
         super().__init__(recorder, gt, topics)
-        self._following = LogFollowing(recorder.store.backend, gt or 0, topics)
+        self._following = recorder.store.follow(gt or 0, topics)
 
     def stop(self) -> None:
         """End the iteration, from any thread."""

@@ -14,7 +14,6 @@ from everfold.session.ids import seq_of
 from everfold.store.backend import Row
 from everfold.store.mapper import SessionMapper
 
-_FIRST_PAGE_ROWS = 1000
 _PAGE_ROWS = 5000
 
 Fetch = Callable[[int, int | None, int], list[Row]]
@@ -40,13 +39,14 @@ def ascending(
             size = min(size, limit)
             limit -= size
         rows = fetch(after, upto, size)
-        if rows and rows[-1][0] - after != len(rows):
-            whole = _until_gap(rows, after, 1)
-            yield checked(mapper, stream_id, whole)
-            raise _missing(stream_id, after + len(whole) + 1)
-        if rows:
-            yield checked(mapper, stream_id, rows)
-            after = rows[-1][0]
+        whole = _until_gap(rows, after, 1)
+        events, fault = sound(mapper, stream_id, whole)
+        yield events
+        after += len(whole)
+        if fault is not None:
+            raise fault
+        if len(whole) < len(rows):
+            raise _missing(stream_id, after + 1)
         if len(rows) < size:
             return
 
@@ -72,22 +72,24 @@ def descending_pages(
             limit -= size
         rows = fetch(after, upto, size)
         is_end = len(rows) < size
-        if rows:
-            due = rows[0][0] if due is None else due
+        if rows and due is None:
+            due = rows[0][0]
+        if due is not None:
             whole = _until_gap(rows, due + 1, -1)
-            yield checked(mapper, stream_id, whole)
+            events, fault = sound(mapper, stream_id, whole)
+            yield events
+            if fault is not None:
+                raise fault
             due -= len(whole)
-            if len(whole) < len(rows):
+            if len(whole) < len(rows) or (is_end and due > after):
                 raise _missing(stream_id, due)
             upto = due
         if is_end:
-            if due is not None and due > after:
-                raise _missing(stream_id, due)
             return
 
 
 def _until_gap(rows: Sequence[Row], before: int, step: int) -> Sequence[Row]:
-    if abs(rows[-1][0] - before) == len(rows):
+    if not rows or abs(rows[-1][0] - before) == len(rows):
         return rows
     for index, row in enumerate(rows, 1):
         if row[0] != before + step * index:
@@ -103,21 +105,44 @@ def checked(mapper: SessionMapper, stream_id: str, rows: Sequence[Row]) -> list[
     """Return the rows as events.
 
     Raises:
-        CorruptStreamError: a state cannot be one that was stored.
+        CorruptStreamError: one of them is unreadable.
+    """
+    events, fault = sound(mapper, stream_id, rows)
+    if fault is not None:
+        raise fault
+    return events
+
+
+def sound(
+    mapper: SessionMapper, stream_id: str, rows: Sequence[Row]
+) -> tuple[list[Recorded], CorruptStreamError | None]:
+    """Return the rows before the first unreadable one as events, and what is wrong with that one.
+
+    A state that does not end as an object does is unreadable: cut off, overwritten with zeros, not
+    bytes at all. Whether it is JSON from end to end is found out where it is decoded.
     """
     if mapper.is_plain:
-        return [Recorded(stream_id, version, topic, state) for version, topic, state in rows]
-    return [decoded(mapper, stream_id, row) for row in rows]
+        events = [
+            Recorded(stream_id, version, topic, state)
+            for version, topic, state in rows
+            if state[-1:] == b"}"
+        ]
+        if len(events) == len(rows):
+            return events, None
+    return _sound_slowly(mapper, stream_id, rows)
 
 
-def decoded(mapper: SessionMapper, stream_id: str, row: Row) -> Recorded:
-    """Return one row as an event.
-
-    Raises:
-        CorruptStreamError: its state cannot be one that was stored.
-    """
-    version, topic, state = row
-    try:
-        return Recorded(stream_id, version, topic, mapper.decode_state(state))
-    except MapperDeserialisationError as error:
-        raise CorruptStreamError(stream_id, seq_of(version), str(error)) from error
+def _sound_slowly(
+    mapper: SessionMapper, stream_id: str, rows: Sequence[Row]
+) -> tuple[list[Recorded], CorruptStreamError | None]:
+    events: list[Recorded] = []
+    for version, topic, stored in rows:
+        try:
+            state = mapper.decode_state(stored)
+        except MapperDeserialisationError as error:
+            return events, CorruptStreamError(stream_id, seq_of(version), str(error))
+        if state[-1:] != b"}":
+            reason = "its stored state is not whole"
+            return events, CorruptStreamError(stream_id, seq_of(version), reason)
+        events.append(Recorded(stream_id, version, topic, state))
+    return events, None

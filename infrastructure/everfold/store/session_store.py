@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
+from weakref import WeakSet
 
 from everfold.session.errors import (
     SessionExistsError,
@@ -26,13 +27,13 @@ from everfold.store.backend import (
     runs_of,
 )
 from everfold.store.mapper import SessionMapper
-from everfold.store.rows import ascending, checked, decoded, descending_pages
+from everfold.store.rows import ascending, checked, descending_pages
 from everfold.store.settling import refused, stored_positions
-from everfold.store.subscription import NotificationStream
+from everfold.store.subscription import LogFollowing, NotificationStream
 
 _STREAM_PAGE = 200
 _LOG_PAGE = 5000
-_SETTLING_PAUSES_S = (0.02, 0.1, 0.3, 1.0, 2.0, 3.0, 4.0)
+_SETTLING_PAUSES_S = (0.0, 0.02, 0.1, 0.3, 1.0, 2.0, 3.0, 4.0)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,6 +52,7 @@ class DatabaseSessionStore:
         self.backend = backend
         self.mapper = mapper
         self.name = name
+        self._followings: WeakSet[LogFollowing] = WeakSet()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -68,6 +70,8 @@ class DatabaseSessionStore:
 
     def close(self) -> None:
         """Close every connection; subscriptions end."""
+        for following in list(self._followings):
+            following.stop()
         self.backend.close()
 
     def append(self, events: Sequence[Recorded], *, key: str | None = None) -> Sequence[int]:
@@ -82,14 +86,10 @@ class DatabaseSessionStore:
 
     def append_runs(self, runs: list[Run], stored_key: bytes | None = None) -> Sequence[int]:
         """Store rows whose states are encoded already; otherwise as `append`."""
-        try:
-            return self.backend.insert(runs, stored_key)
-        except AppendRefusedError as refusal:
-            return self._call(self._settle, refusal, runs)
-        except self.backend.errors as error:
-            if not self.backend.is_lost_connection(error):
-                raise self.backend.translate(error) from error
-            return self._append_again(runs, stored_key, error)
+        return self._commit(
+            lambda: self.backend.insert(runs, stored_key),
+            lambda refusal: self._settle(refusal, runs),
+        )
 
     def _runs(self, events: Sequence[Recorded]) -> list[Run]:
         runs = runs_of(events)
@@ -101,24 +101,32 @@ class DatabaseSessionStore:
             for run in runs
         ]
 
-    def _append_again(self, runs: list[Run], key: bytes | None, lost: Exception) -> Sequence[int]:
-        # Nobody knows if the server carried out what it was sent. Sending it again is safe: of two
-        # commits of the same rows one is refused, and the event ids say that it was ours.
+    def _commit(self, attempt: Callable[[], T], settle: Callable[[AppendRefusedError], T]) -> T:
+        """Commit something that knows its own repetition, and find out what became of it.
+
+        When a connection is lost, nobody knows if the server carried out what it was sent. Sending
+        it again is safe: of two commits of the same rows one is refused, and `settle` finds by the
+        event ids that it was ours.
+        """
+        lost: Exception | None = None
         for pause_s in _SETTLING_PAUSES_S:
-            time.sleep(pause_s)
+            if lost is not None:
+                time.sleep(pause_s)
             try:
-                return self.backend.insert(runs, key)
+                return attempt()
             except AppendRefusedError as refusal:
-                return self._call(self._settle, refusal, runs)
-            except StoreUnavailableError:
-                continue
+                return self._call(settle, refusal)
+            except StoreError:
+                if lost is None:
+                    raise
             except self.backend.errors as error:
-                if not self.backend.is_lost_connection(error):
+                if lost is None and not self.backend.is_lost_connection(error):
                     raise self.backend.translate(error) from error
+                lost = error
         raise StoreUnavailableError(
-            f"{self.name}: the connection was lost during an append and the server did not come "
-            "back, so it is not known whether the events were stored; append them again, with the "
-            "same event ids, to find out"
+            f"{self.name}: the connection was lost during a commit and could not be had again, so "
+            "it is not known whether the events were stored; append them again, with the same "
+            "event ids, to find out"
         ) from lost
 
     def _settle(self, refusal: AppendRefusedError, runs: list[Run]) -> Sequence[int]:
@@ -198,16 +206,9 @@ class DatabaseSessionStore:
             [event.topic for event in tail],
             [encode(event.state) for event in tail],
         )
-        for pause_s in (*_SETTLING_PAUSES_S, 0.0):
-            try:
-                return self.backend.copy(copy)
-            except AppendRefusedError as refusal:
-                return self._call(self._settle_copy, refusal, copy)
-            except self.backend.errors as error:
-                if pause_s == 0 or not self.backend.is_lost_connection(error):
-                    raise self.backend.translate(error) from error
-                time.sleep(pause_s)
-        raise AssertionError("the last attempt returns or raises")
+        return self._commit(
+            lambda: self.backend.copy(copy), lambda refusal: self._settle_copy(refusal, copy)
+        )
 
     def _settle_copy(self, refusal: AppendRefusedError, copy: Copy) -> int:
         if isinstance(refusal, StreamDeletedError):
@@ -261,7 +262,13 @@ class DatabaseSessionStore:
 
     def subscribe(self, *, after: int = 0, topics: Sequence[str] = ()) -> NotificationStream:
         """Follow the global order; see `SessionStore.subscribe`."""
-        return NotificationStream(self.backend, self._notification, after, topics)
+        return NotificationStream(self.follow(after, topics), self._notification)
+
+    def follow(self, after: int, topics: Sequence[str]) -> LogFollowing:
+        """Follow the rows of the global order; it ends when the store is closed."""
+        following = LogFollowing(self.backend, after, topics)
+        self._followings.add(following)
+        return following
 
     def read_all(
         self, *, after: int = 0, limit: int | None = None, topics: Sequence[str] = ()
@@ -280,7 +287,8 @@ class DatabaseSessionStore:
 
     def _notification(self, row: GlobalRow) -> Notification:
         position, stream_id, version, topic, state = row
-        return Notification(position, decoded(self.mapper, stream_id, (version, topic, state)))
+        (event,) = checked(self.mapper, stream_id, [(version, topic, state)])
+        return Notification(position, event)
 
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the database; its driver's errors become the store's."""

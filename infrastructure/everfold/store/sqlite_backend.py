@@ -243,7 +243,24 @@ class SqliteBackend:
 
     def _fetch(self, statement: str, parameters: Sequence[str | int | bytes]) -> list[Row]:
         with self.datastore.reading() as connection:
-            return connection.execute(statement, parameters).fetchall()
+            try:
+                return connection.execute(statement, parameters).fetchall()
+            except sqlite3.OperationalError as error:
+                if "decode to UTF-8" not in str(error):
+                    raise
+                return _fetch_damaged(connection, statement, parameters)
+
+
+def _fetch_damaged(
+    connection: sqlite3.Connection, statement: str, parameters: Sequence[str | int | bytes]
+) -> list[Row]:
+    """Return the rows although a topic is not text; such a row comes without its state."""
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    try:
+        rows: list[Row] = connection.execute(statement, parameters).fetchall()
+    finally:
+        connection.text_factory = str
+    return [(version, topic, b"" if "\ufffd" in topic else state) for version, topic, state in rows]
 
 
 def _insert(connection: sqlite3.Connection, run: Run) -> None:

@@ -49,7 +49,7 @@ def connect(settings: SqliteSettings, *, mode: str) -> sqlite3.Connection:
     Args:
         mode: `ro`, `rw` or `rwc`, as in SQLite's URIs.
     """
-    target = ":memory:" if settings.path is None else uri_of(settings.path, mode=mode)
+    target = ":memory:" if settings.path is None else _uri(settings.path, mode)
     connection = sqlite3.connect(
         target,
         uri=settings.path is not None,
@@ -60,6 +60,14 @@ def connect(settings: SqliteSettings, *, mode: str) -> sqlite3.Connection:
     connection.execute(f"PRAGMA synchronous={settings.synchronous}")
     connection.execute("PRAGMA trusted_schema=OFF")
     return connection
+
+
+def _uri(path: Path, mode: str) -> str:
+    # On read-only media SQLite cannot make the files that go with a WAL. Nobody can write there.
+    is_frozen = hasattr(os, "statvfs") and os.statvfs(path.parent).f_flag & os.ST_RDONLY
+    if mode == "ro" and is_frozen and not os.path.exists(f"{path}-wal"):
+        return uri_of(path, mode=mode, immutable="1")
+    return uri_of(path, mode=mode)
 
 
 class SessionSQLiteDatastore(SQLiteDatastore):

@@ -92,13 +92,9 @@ class NotificationStream(Iterator[Notification]):
     """What `SessionStore.subscribe` returns: a context manager and its iterator."""
 
     def __init__(
-        self,
-        backend: Backend,
-        convert: Callable[[GlobalRow], Notification],
-        after: int,
-        topics: Sequence[str],
+        self, following: LogFollowing, convert: Callable[[GlobalRow], Notification]
     ) -> None:
-        self._following = LogFollowing(backend, after, topics)
+        self._following = following
         self._convert = convert
 
     def __enter__(self) -> Iterator[Notification]:
