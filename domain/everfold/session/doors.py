@@ -26,7 +26,7 @@ from everfold.session.payload import check_payload
 from everfold.session.placement import Replace, placement_of
 from everfold.session.session import Session, created_event
 from everfold.session.session_header import check_header
-from everfold.session.state import END_SEED, SessionState, StateFold, is_inherited_marker
+from everfold.session.state import END_SEED, SessionState, StateFold
 from everfold.session.vocabulary import MESSAGE_TYPES
 
 
@@ -70,7 +70,7 @@ def seed(
     _check_cut(is_fork, count, state.next_seq)
     if is_fork and count != state.next_seq:
         raise SeedCutError(f"a fork inherits its whole seed of {state.next_seq}, not {count}")
-    session = Session(checked, composition, means, state=replace(state, inherited_count=0))
+    session = Session(checked, composition, means, state=replace(state, inherited_cut=None))
     return _mark(session, rows, is_fork=is_fork)
 
 
@@ -94,7 +94,7 @@ def restore(
     state, rows = _take(checked["id"], records, composition, means)
     count = state.inherited_count if inherited_count is None else inherited_count
     _check_cut(checked["isSeeded"], count, state.next_seq)
-    session = Session(checked, composition, means, state=replace(state, inherited_count=count))
+    session = Session(checked, composition, means, state=replace(state, inherited_cut=count))
     return _mark(session, rows, is_fork=False)
 
 
@@ -115,16 +115,11 @@ def check_inherited_cut(header: Mapping[str, Json], state: SessionState) -> None
     Raises:
         SeedCutError: a seeded header without a marker, or a marker under an unseeded one.
     """
-    marked = _has_inherited_marker(state)
+    marked = state.inherited_cut is not None
     if header["isSeeded"] and not marked:
         raise SeedCutError("the header says isSeeded, but no end-seed marker says inherited")
     if marked and not header["isSeeded"]:
         raise SeedCutError("an end-seed marker says inherited, but the header is not isSeeded")
-
-
-def _has_inherited_marker(state: SessionState) -> bool:
-    marker = state.latest.get(END_SEED)
-    return state.inherited_count > 0 or (marker is not None and is_inherited_marker(marker.data))
 
 
 def _check_cut(is_seeded: bool, count: int, length: int) -> None:

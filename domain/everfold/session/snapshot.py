@@ -40,7 +40,7 @@ def take_snapshot(stream_id: str, state: SessionState, composition: Composition)
         "contentGeneration": surface.content_generation,
         "used": sorted(surface.used),
         "latest": {type_: event and event.seq for type_, event in state.latest.items()},
-        "inheritedCount": state.inherited_count,
+        "inheritedCut": state.inherited_cut,
     }
     return StoredSnapshot(
         stream_id=stream_id,
@@ -92,6 +92,6 @@ def _state(
         latest=MappingProxyType(
             {type_: None if seq is None else rows[seq] for type_, seq in body["latest"].items()}
         ),
-        inherited_count=body["inheritedCount"],
+        inherited_cut=body["inheritedCut"],
         last=rows.get(next_seq - 1),
     )

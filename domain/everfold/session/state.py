@@ -47,13 +47,13 @@ class SessionState:
     Attributes:
         surface: what the model sees.
         latest: the newest event of each log-only type seen; None where it is not kept.
-        inherited_count: number of events that came with the fork (R161, R339).
+        inherited_cut: number of events that came with the fork; None without an inherited marker.
         last: the newest event.
     """
 
     surface: Surface
     latest: Mapping[str, EventLike | None] = field(default_factory=_nothing_seen)
-    inherited_count: int = 0
+    inherited_cut: int | None = None
     last: EventLike | None = None
 
     @classmethod
@@ -65,6 +65,11 @@ class SessionState:
     def next_seq(self) -> int:
         """The seq of the next event; the number of events so far."""
         return self.surface.next_seq
+
+    @property
+    def inherited_count(self) -> int:
+        """Number of events that came with the fork; own events start at this seq (R161, R339)."""
+        return self.inherited_cut or 0
 
     def check_projections(self, composition: Composition) -> None:
         """Refuse to go on with interpreters that are not those this history used.
@@ -105,7 +110,7 @@ class StateFold:
         self._known = composition.vocabulary
         self.surface = SurfaceFold(start.surface, composition)
         self._latest: dict[str, EventLike | None] | None = None
-        self._inherited = start.inherited_count
+        self._inherited = start.inherited_cut
         self._last = start.last
 
     @property
@@ -209,6 +214,6 @@ class StateFold:
             self._start,
             surface=self.surface.surface(),
             latest=latest,
-            inherited_count=self._inherited,
+            inherited_cut=self._inherited,
             last=self._last,
         )
