@@ -44,13 +44,13 @@ MAX_ATTEMPTS = 50
 class Publication(Protocol):
     """May refuse a valid batch before it is stored, by raising `AppendVetoedError` (R143)."""
 
-    def __call__(self, session: Session, events: Sequence[Recorded]) -> None: ...
+    def __call__(self, session: Session, events: Sequence[Recorded], /) -> None: ...
 
 
 class Observer(Protocol):
     """Is told what was stored; what it raises is logged and changes nothing (R144)."""
 
-    def __call__(self, session: SessionId, events: Sequence[Recorded]) -> None: ...
+    def __call__(self, session: SessionId, events: Sequence[Recorded], /) -> None: ...
 
 
 class Sessions:
