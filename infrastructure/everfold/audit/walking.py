@@ -105,24 +105,23 @@ class Walk:
         return self._surface
 
     def __iter__(self) -> Iterator[Step]:
-        due = HEADER_VERSION
-        for row in self._rows():
-            if row.originator_version != due:
-                self._report(seq_of(due), "store-corrupt", "the row is missing")
-                break
-            due += 1
-            if row.originator_version == HEADER_VERSION:
-                self._check_header(row)
-                continue
-            step = self._step(row)
+        for row in self._rows(0, HEADER_VERSION):
+            self._check_header(row)
+        if self._header is None and not self.findings:
+            self._report(-1, "store-corrupt", "the row is missing")
+        due = HEADER_VERSION + 1
+        for row in self._rows(HEADER_VERSION, self.last_version):
+            step = self._step(row) if row.originator_version == due else None
             if step is None:
                 break
+            due += 1
             yield step
         self._finish(due)
 
-    def _rows(self) -> Iterator[Recorded]:
+    def _rows(self, after: int, upto: int) -> Iterator[Recorded]:
+        """Yield rows up to the first one that the store cannot give."""
         try:
-            yield from self._store.read(self.session_id, upto=self.last_version)
+            yield from self._store.read(self.session_id, after=after, upto=upto)
         except SessionError as error:
             if error.seq is None:
                 raise
@@ -132,13 +131,13 @@ class Walk:
         state = self._fold.state()
         self._surface = state.surface
         self.is_complete = state.next_seq == seq_of(self.last_version) + 1
-        if not self.is_complete and not self._is_stopped(state.next_seq):
+        if not self.is_complete and not self._is_named(state.next_seq):
             self._report(seq_of(due), "store-corrupt", "the row is missing")
         if self.is_complete and self._header is not None:
             header = self._header
             self._try(-1, lambda: check_inherited_cut(header, state))
 
-    def _is_stopped(self, seq: int) -> bool:
+    def _is_named(self, seq: int) -> bool:
         return any(finding.seq == seq for finding in self.findings)
 
     def _check_header(self, row: Recorded) -> None:
