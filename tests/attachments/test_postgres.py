@@ -113,6 +113,15 @@ def test_an_absent_server_is_an_error_without_the_password() -> None:
     assert "hunter2" not in str(caught.value)
 
 
+@pytest.mark.parametrize("tail", ["hunter2%zz@h/d", "hunter2@h/d?hunter2=1"])
+def test_a_url_that_is_not_understood_is_an_error_without_the_password(tail: str) -> None:
+    with pytest.raises(StoreUrlError) as caught:
+        PostgresAttachments(f"postgresql://me:{tail}")
+
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
 def test_a_connection_that_was_killed_while_idle_is_replaced(postgres_url: str) -> None:
     with PostgresAttachments(postgres_url) as store, connect(postgres_url) as admin:
         id_ = store.put(b"x")

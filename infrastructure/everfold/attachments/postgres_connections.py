@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 
 from everfold.session.errors import (
@@ -22,6 +23,7 @@ from everfold.session.errors import (
 
 Connection = psycopg.Connection[TupleRow]
 
+_CONNECT_TIMEOUT_S = "10"
 _MEANING: tuple[tuple[str, type[StoreError], str], ...] = (
     ("55P03", StoreBusyError, "other writers held the rows for the whole wait"),
     ("57014", StoreBusyError, "the statement was cancelled"),
@@ -59,7 +61,8 @@ def target_of(url: str) -> Target:
     """Return what a URL names: libpq's, with the options `schema`, `lock_timeout_s`, `pool_size`.
 
     Raises:
-        StoreUrlError: it is no PostgreSQL URL, or an option is not a number above 0.
+        StoreUrlError: it is not understood, or an option is not a number above 0; no password is
+            in the message.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"postgresql", "postgres"}:
@@ -70,12 +73,27 @@ def target_of(url: str) -> Target:
     pool_size = int(_number(query.pop("pool_size", "10"), "pool_size"))
     place = parts.netloc.rpartition("@")[2] or query.get("host", "")
     return Target(
-        urlunsplit(parts._replace(query=urlencode(query))),
+        _conninfo(urlunsplit(parts._replace(query=urlencode(query)))),
         f"postgresql://{place}{parts.path}?schema={schema}",
         schema,
         lock_timeout_s,
         pool_size,
     )
+
+
+def _conninfo(url: str) -> str:
+    try:
+        found = conninfo_to_dict(url)
+    except psycopg.Error:
+        # The driver's message may quote a part of the password.
+        found = None
+    if found is None:
+        raise StoreUrlError(
+            "the PostgreSQL URL is not understood; it has the form "
+            "postgresql://user:password@host:port/database?schema=name, with every special "
+            "character of a part written as %XX"
+        )
+    return make_conninfo("", **{"connect_timeout": _CONNECT_TIMEOUT_S} | found)
 
 
 def _number(text: str, name: str) -> float:
