@@ -58,7 +58,7 @@ def _mark(message: Json, indexes: list[int], by: int | None) -> Json:
     for index in indexes:
         if index < len(blocks) and is_omitted(blocks[index]):
             raise OffloadIndexError(f"image {index} is omitted already", seq=by)
-    if indexes[-1] >= len(blocks):
+    if indexes and indexes[-1] >= len(blocks):
         raise OffloadIndexError(
             f"image index {indexes[-1]} is beyond the message's {len(blocks)} image(s)", seq=by
         )
