@@ -1,0 +1,108 @@
+"""How many of the oldest pictures must go: counts are of pictures that recovery can omit (V7)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from everfold.llm.budgets import ImageBudget, required_offload
+from everfold.llm.failure import FailureCode, LlmError, LlmFailure
+
+
+@dataclass(frozen=True, slots=True)
+class SentImage:
+    """A retained picture of a request, as it is sent.
+
+    Attributes:
+        raw_bytes: of the request version; `encoded_bytes` in base64, 0 if it travels by reference.
+        edge: pixels of its longer side.
+        is_omittable: whether recovery can omit it.
+        block: the object of the body that holds it, if there is a body.
+    """
+
+    raw_bytes: int
+    encoded_bytes: int
+    edge: int
+    is_omittable: bool = True
+    block: dict[str, Any] | None = None
+
+
+Images = Sequence[SentImage]
+"""The retained pictures of a request, oldest first."""
+
+
+def offload_required(message: str, count: int) -> LlmError:
+    """Return the failure that asks to omit `count` more of the oldest pictures (R251)."""
+    more = "picture" if count == 1 else "pictures"
+    text = f"{message}; {count} of the oldest {more} must be omitted"
+    code = FailureCode.IMAGE_OFFLOAD_REQUIRED
+    return LlmError(LlmFailure(text, code, offload_images=count))
+
+
+def beyond_omission(message: str) -> LlmError:
+    """Return the failure of a request that would be too large without any picture that can go (V7)."""
+    text = f"{message}; omitting pictures cannot help, compact the session"
+    return LlmError(LlmFailure(text, FailureCode.CONTEXT_WINDOW_EXCEEDED))
+
+
+def omittable(images: Images) -> int:
+    """Return how many pictures recovery can omit."""
+    return sum(image.is_omittable for image in images)
+
+
+def for_budget(images: Images, budget: ImageBudget) -> int | None:
+    """Return how many must go to meet a budget; None if those that stay exceed it alone (V7)."""
+    stay = [budget.length(image.raw_bytes) for image in images if not image.is_omittable]
+    rest = replace(
+        budget,
+        max_bytes=None if budget.max_bytes is None else budget.max_bytes - sum(stay),
+        max_images=None if budget.max_images is None else budget.max_images - len(stay),
+    ) if _fits(stay, budget) else None  # fmt: skip
+    if rest is None:
+        return None
+    return required_offload([image.raw_bytes for image in images if image.is_omittable], rest)
+
+
+def _fits(lengths: Sequence[int], budget: ImageBudget) -> bool:
+    return (budget.max_bytes is None or sum(lengths) <= budget.max_bytes) and (
+        budget.max_images is None or len(lengths) <= budget.max_images
+    )
+
+
+def for_body(images: Images, body_bytes: int, limit: int, quantum: int) -> int | None:
+    """Return how many must go until a body of `body_bytes` fits; None if no omission can do it.
+
+    What replaces a picture is text of its own; the quantum leaves room for it.
+    """
+    encoded = [image.encoded_bytes for image in images if image.is_omittable]
+    others = body_bytes - sum(encoded)
+    if body_bytes <= limit:
+        return 0
+    if others > limit:
+        return None
+    return required_offload(
+        encoded, ImageBudget("raw", limit - others, byte_quantum=max(1, min(quantum, limit)))
+    )
+
+
+def through(images: Images, is_at_fault: Callable[[SentImage], bool]) -> int | None:
+    """Return how many must go until none at fault is left: the newest of them and all older ones.
+
+    0 if none is at fault; None if one of those cannot be omitted.
+    """
+    found = [place for place, image in enumerate(images) if is_at_fault(image)]
+    if not found:
+        return 0
+    if not all(images[place].is_omittable for place in found):
+        return None
+    return omittable(images[: found[-1] + 1])
+
+
+def half(images: Images) -> int:
+    """Return half of the pictures that can go, rounded up: the step of a blind search."""
+    return -(-omittable(images) // 2)
+
+
+def half_of_bytes(images: Images) -> int:
+    """Return how many must go until half of their encoded bytes are gone."""
+    encoded = [image.encoded_bytes or image.raw_bytes for image in images if image.is_omittable]
+    return required_offload(encoded, ImageBudget("raw", sum(encoded) // 2))

@@ -1,0 +1,111 @@
+"""Tool calls and their answers, made valid for every provider when a request is built.
+
+The log keeps what happened. On the wire each call has one answer directly after it; an answer
+without a call becomes text where it stood, so nothing that was said is lost.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from everfold.routes.limits import ToolIds
+from everfold.routes.parts import AnswerPart, CallPart, Part, TextPart, Turn
+from everfold.routes.tool_ids import WireIds
+
+UNANSWERED = (
+    "No result was recorded for this call. It may or may not have run; check before repeating it."
+)
+NO_OUTPUT = "(no output)"
+
+
+def paired(turns: Sequence[Turn], rule: ToolIds) -> list[Turn]:
+    """Return turns in which every call is answered in the turn after it, under ids that `rule` allows.
+
+    Answers may stand in user turns and are gathered from those up to the next assistant turn.
+    """
+    ids = WireIds(rule)
+    result: list[Turn] = []
+    for assistant, following in _exchanges(turns):
+        if assistant is not None and any(isinstance(part, CallPart) for part in assistant.parts):
+            result.extend(_exchange(assistant, following, ids))
+            continue
+        if assistant is not None:
+            result.append(assistant)
+        result.extend(_without_strays(turn) for turn in following)
+    return result
+
+
+def _exchanges(turns: Sequence[Turn]) -> Iterator[tuple[Turn | None, list[Turn]]]:
+    """Yield each assistant turn with the turns up to the next one; first those before any."""
+    assistant: Turn | None = None
+    following: list[Turn] = []
+    for turn in turns:
+        if turn.role == "assistant":
+            yield assistant, following
+            assistant, following = turn, []
+        else:
+            following.append(turn)
+    yield assistant, following
+
+
+def _exchange(assistant: Turn, following: Sequence[Turn], ids: WireIds) -> Iterator[Turn]:
+    """Yield an assistant turn that calls, the turn that answers, and what else followed."""
+    calls = [part for part in assistant.parts if isinstance(part, CallPart)]
+    answers: list[AnswerPart | None] = [None] * len(calls)
+    rest = [_taking(turn, calls, answers) for turn in following]
+    wire_ids = [ids.give(call.id) for call in calls]
+    renamed = iter(wire_ids)
+    parts = tuple(
+        replace(part, id=next(renamed)) if isinstance(part, CallPart) else part
+        for part in assistant.parts
+    )
+    yield replace(assistant, parts=parts)
+    yield Turn(
+        "tool",
+        tuple(
+            AnswerPart(wire_id, (TextPart(UNANSWERED),), is_error=True)
+            if answer is None
+            else replace(answer, id=wire_id)
+            for wire_id, answer in zip(wire_ids, answers, strict=True)
+        ),
+    )
+    yield from (turn for turn in rest if turn.parts)
+
+
+def _taking(turn: Turn, calls: Sequence[CallPart], answers: list[AnswerPart | None]) -> Turn:
+    """Put the turn's answers beside their calls; return the turn without them, strays as text."""
+    left: list[Part] = []
+    for part in turn.parts:
+        place = _open_call(part, calls, answers) if isinstance(part, AnswerPart) else None
+        if place is None:
+            left.append(part)
+        elif isinstance(part, AnswerPart):
+            answers[place] = part
+    return _without_strays(_with_parts(turn, left))
+
+
+def _open_call(
+    answer: AnswerPart, calls: Sequence[CallPart], answers: Sequence[AnswerPart | None]
+) -> int | None:
+    """Return the first call with the answer's id that is not answered yet."""
+    for place, call in enumerate(calls):
+        if call.id == answer.id and answers[place] is None:
+            return place
+    return None
+
+
+def _with_parts(turn: Turn, parts: Sequence[Part]) -> Turn:
+    return turn if len(parts) == len(turn.parts) else replace(turn, parts=tuple(parts))
+
+
+def _without_strays(turn: Turn) -> Turn:
+    """Return a turn whose answers to no call are text."""
+    if not any(isinstance(part, AnswerPart) for part in turn.parts):
+        return turn
+    parts: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, AnswerPart):
+            said = f"[Result of tool call {part.id!r}, which this conversation does not hold:]"
+            parts.extend((TextPart(said), *part.parts))
+        else:
+            parts.append(part)
+    return replace(turn, parts=tuple(parts))

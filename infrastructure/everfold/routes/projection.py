@@ -1,0 +1,219 @@
+"""Turns derived messages into turns that any provider takes: the common half of preparing a request.
+
+What a provider would refuse for ever is made valid here, at request time and the same way each
+time; the log keeps the original. Nothing is left out silently: text stands for it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from everfold.llm.failure import FailureCode, LlmError, LlmFailure
+from everfold.llm.images import is_omitted
+from everfold.llm.placeholders import file_handle_text, offloaded_image_text, quoted
+from everfold.routes.limits import RouteLimits
+from everfold.routes.pairing import NO_OUTPUT, paired
+from everfold.routes.parts import AnswerPart, CallPart, ImagePart, Part, TextPart, ThoughtPart, Turn
+from everfold.routes.text_only import shown_as_text
+
+Message = Mapping[str, Any]
+AccessPath = Callable[[Mapping[str, Any]], str | None]
+"""Gives the path at which the model's tools can read an attachment now, None for nowhere."""
+
+BLANK = "(blank message)"
+LATER_PROMPT = "[The system prompt is now:]"
+_OWN_IDS = "sha256:"
+
+
+def project(
+    messages: Sequence[Message],
+    provider: str,
+    model: str,
+    limits: RouteLimits,
+    access_path: AccessPath = lambda _attachment: None,
+) -> list[Turn]:
+    """Return the turns of a request, in which every rule that providers share holds.
+
+    Text is not blank, calls and answers pair under ids that the route takes (A10, M2, M5), other
+    providers' private parts are gone (K6), omitted pictures and files are text (R255 to R259).
+
+    Args:
+        messages: derived messages in surface order.
+        provider: the name of the route in logs.
+
+    Raises:
+        LlmError: UNSUPPORTED_CONTENT for a picture where the route takes none (R254).
+    """
+    projector = _Projector(provider, model, limits, access_path)
+    turns = [turn for message in messages for turn in projector.turns(message)]
+    return _placed(paired(turns, limits.tool_ids), limits)
+
+
+def with_images_after_answers(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """Yield turns whose tool answers hold text alone: their pictures follow in a user turn (M6)."""
+    for turn in turns:
+        if turn.role != "tool":
+            yield turn
+            continue
+        moved: list[Part] = []
+        parts = tuple(_without_images(part, moved) for part in turn.parts)
+        yield replace(turn, parts=parts) if moved else turn
+        if moved:
+            yield Turn("user", tuple(moved))
+
+
+def _without_images(answer: Part, moved: list[Part]) -> Part:
+    """Return an answer with text for its pictures, which are put into `moved`."""
+    if not isinstance(answer, AnswerPart):
+        return answer
+    parts: list[TextPart | ImagePart] = []
+    for part in answer.parts:
+        if isinstance(part, ImagePart):
+            number = sum(isinstance(other, ImagePart) for other in moved) + 1
+            parts.append(TextPart(f"[Image {number} of the next message.]"))
+            moved.extend((TextPart(f"[Image {number}, from tool call {answer.id}:]"), part))
+        else:
+            parts.append(part)
+    return replace(answer, parts=tuple(parts)) if len(moved) else answer
+
+
+class _Projector:
+    """Projects one request; counts its retained pictures on the way."""
+
+    def __init__(
+        self, provider: str, model: str, limits: RouteLimits, access_path: AccessPath
+    ) -> None:
+        self._provider, self._model = provider, model
+        self._limits, self._access_path = limits, access_path
+        self._image_count = 0
+        self._is_first = True
+
+    def turns(self, message: Message) -> Iterator[Turn]:
+        """Yield the turns of a message: one, or none if nothing of it can be sent."""
+        is_first, self._is_first = self._is_first, False
+        match message["role"]:
+            case "assistant":
+                turn = self._assistant(message)
+            case "system":
+                turn = self._system(message, is_first)
+            case _:
+                turn = Turn("user", self._parts(message["content"]) or (TextPart(BLANK),))
+        if turn.parts:
+            yield turn
+
+    def _system(self, message: Message, is_first: bool) -> Turn:
+        for block in message["content"]:
+            if _kind(block) == "image":
+                raise unsupported("the system prompt holds an image, which no route sends", message)
+        parts = self._parts(message["content"])
+        if is_first or self._limits.system_prompt_update is not None or not parts:
+            return Turn("system", parts)
+        return Turn("user", (TextPart(LATER_PROMPT), *parts))
+
+    def _assistant(self, message: Message) -> Turn:
+        source = message.get("source", {})
+        is_own = (source.get("provider"), source.get("model")) == (self._provider, self._model)
+        parts: list[Part] = []
+        indexes: list[int] = []
+        for index, block in enumerate(message["content"]):
+            part = self._assistant_part(block, is_own, message)
+            if part is not None:
+                parts.append(part)
+                indexes.append(index)
+        if all(isinstance(part, ThoughtPart) for part in parts):
+            return Turn("assistant", ())
+        state = source.get("replayState") if is_own else None
+        return Turn("assistant", tuple(parts), state, tuple(indexes))
+
+    def _assistant_part(self, block: Any, is_own: bool, message: Message) -> Part | None:
+        match _kind(block):
+            case "reasoning":
+                return ThoughtPart(block["text"]) if is_own else None
+            case "tool-call":
+                return CallPart(block["id"], block["name"], block["arguments"])
+            case "image" if not is_omitted(block) and not self._limits.is_text_only:
+                if not self._limits.images.assistant:
+                    raise unsupported("it holds an image that a model made", message)
+                return self._image(block, is_omittable=False)
+            case _:
+                return self._part(block)
+
+    def _parts(self, content: Sequence[Any]) -> tuple[Part, ...]:
+        parts: list[Part] = []
+        for block in content:
+            if _kind(block) == "tool-result":
+                parts.append(self._answer(block))
+                continue
+            part = self._part(block)
+            if part is not None:
+                parts.append(part)
+        return tuple(parts)
+
+    def _answer(self, block: Mapping[str, Any]) -> AnswerPart:
+        content = block.get("content")
+        parts = tuple(self._flat(content if isinstance(content, list) else ()))
+        id_, is_error = block["toolCallId"], block.get("isError") is True
+        return AnswerPart(id_, parts or (TextPart(NO_OUTPUT),), is_error)
+
+    def _flat(self, content: Sequence[Any]) -> Iterator[TextPart | ImagePart]:
+        """Yield the parts of an answer; answers inside it are opened, in traversal order (R202)."""
+        for block in content:
+            if _kind(block) == "tool-result" and isinstance(block.get("content"), list):
+                yield from self._flat(block["content"])
+                continue
+            part = self._part(block)
+            if part is not None:
+                yield part
+
+    def _part(self, block: Any) -> TextPart | ImagePart | None:
+        """Return what is sent for a block that may stand in any message; None for blank text."""
+        match _kind(block):
+            case "text":
+                text = block["text"]
+                return TextPart(text) if isinstance(text, str) and text.strip() else None
+            case "image":
+                return self._input_image(block)
+            case "file":
+                attachment = block["attachment"]
+                return TextPart(file_handle_text(attachment, self._access_path(attachment)))
+            case kind:
+                return TextPart(f"[Content of type {quoted(kind)}, which cannot be shown here.]")
+
+    def _input_image(self, block: Mapping[str, Any]) -> TextPart | ImagePart:
+        if self._limits.is_text_only:
+            return TextPart(shown_as_text(block))
+        attachment = block["attachment"]
+        if is_omitted(block):
+            return TextPart(offloaded_image_text(attachment, self._access_path(attachment)))
+        if not str(attachment.get("attachmentId", "")).startswith(_OWN_IDS):
+            return TextPart(
+                f"[Image {quoted(str(attachment.get('attachmentId')))} is kept elsewhere.]"
+            )
+        return self._image(block)
+
+    def _image(self, block: Mapping[str, Any], is_omittable: bool = True) -> ImagePart:
+        self._image_count += 1
+        return ImagePart(block, self._image_count - 1, is_omittable)
+
+
+def _placed(turns: list[Turn], limits: RouteLimits) -> list[Turn]:
+    """Return turns whose pictures stand where the route takes them."""
+    if limits.is_text_only or limits.images.tool:
+        return turns
+    return list(with_images_after_answers(turns))
+
+
+def _kind(block: Any) -> str:
+    kind = block.get("type") if isinstance(block, Mapping) else None
+    return kind if isinstance(kind, str) else "unknown"
+
+
+def unsupported(reason: str, message: Message) -> LlmError:
+    """Return the failure of a message that the route cannot send, with what the user can do."""
+    return LlmError(
+        LlmFailure(
+            f"message {message.get('id')!r} cannot be sent: {reason}; compact the session, or "
+            "choose a route that takes it",
+            FailureCode.UNSUPPORTED_CONTENT,
+        )
+    )

@@ -1,0 +1,209 @@
+"""Sends a request through a vendor's SDK and hands on its answer; every fault is an LlmError.
+
+The OpenAI and the Anthropic SDK are built alike, so this serves both: errors of the same names, and
+streams that are iterated and closed.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+from everfold.llm.chunks import Chunk
+from everfold.llm.failure import FailureCode, LlmError, LlmFailure
+from everfold.routes.failures import failure_of, refusal_of, scrubbed
+from everfold.routes.limits import RouteLimits
+from everfold.routes.rejections import Sent
+from everfold.routes.suspicion import Suspicion
+
+T = TypeVar("T")
+Event = Mapping[str, Any]
+_BROKEN_EVENT = (KeyError, TypeError, AttributeError, ValueError, IndexError)
+
+
+class EventStream(Protocol):
+    """An SDK's stream of decoded events."""
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Iterate over the events."""
+        ...
+
+    async def close(self) -> None:
+        """End the request."""
+        ...
+
+
+Opener = Callable[[], Awaitable[EventStream]]
+"""Sends the request; returns when the headers of the answer are there."""
+
+
+class Reader(Protocol):
+    """Turns a vendor's events into chunks; one for each answer."""
+
+    def feed(self, event: Event) -> Iterable[Chunk]:
+        """Return what an event adds."""
+        ...
+
+    def end(self) -> Iterable[Chunk]:
+        """Return what is left when the stream is over; the last one is a `Finish`.
+
+        Raises:
+            LlmError: the answer is empty or was cut off.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SdkErrors:
+    """The error classes of an SDK.
+
+    Attributes:
+        status: an answer with an error status: has `status_code`, `response` and `body`.
+        timeout: no answer in time.
+        connection: no connection, or one that broke.
+        other: an error amid a stream: has `message` and `body`.
+        transport: what the HTTP library raises past the SDK.
+    """
+
+    status: type[Exception]
+    timeout: type[Exception]
+    connection: type[Exception]
+    other: type[Exception]
+    transport: tuple[type[Exception], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait, in seconds, for the first event of an answer and between two."""
+
+    first_chunk_s: float = 120
+    idle_s: float = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request on its way: how to send it, what it holds, the limits that it was made under."""
+
+    opener: Opener
+    sent: Sent
+    wire: bytes
+    limits: RouteLimits
+
+
+@dataclass
+class Sender:
+    """Sends the requests of one route.
+
+    Attributes:
+        secrets: texts that no failure may hold.
+    """
+
+    errors: SdkErrors
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    secrets: tuple[str, ...] = ()
+    suspicion: Suspicion = field(default_factory=Suspicion)
+
+    async def answer(self, request: Request, reader: Reader) -> AsyncGenerator[Chunk, None]:
+        """Yield the chunks of an answer; closing the iterator ends the HTTP request.
+
+        Raises:
+            LlmError: the request failed, before or amid the answer.
+        """
+        try:
+            async with aclosing(self._events(request)) as events:
+                async for event in events:
+                    for chunk in _fed(reader, event):
+                        yield chunk
+            for chunk in reader.end():
+                yield chunk
+        except LlmError as error:
+            judged = self.suspicion.judged(
+                error.failure, request.sent, request.wire, request.limits
+            )
+            raise LlmError(judged) from error.__cause__
+
+    async def call(
+        self, step: Awaitable[T], seconds: float, code: FailureCode, about: Request
+    ) -> T:
+        """Await something that the SDK does; its errors become LlmErrors, lateness one with `code`."""
+        errors = self.errors
+        try:
+            async with asyncio.timeout(seconds):
+                return await step
+        except (TimeoutError, errors.timeout) as error:
+            raise LlmError(LlmFailure(f"no answer within {seconds:g} s", code)) from error
+        except errors.status as error:
+            raise LlmError(self._refused(error, about)) from None
+        except (errors.connection, *errors.transport) as error:
+            reason = scrubbed(f"{error} {error.__cause__ or ''}", self.secrets)
+            failure = LlmFailure(f"the connection failed: {reason}", FailureCode.TRANSPORT)
+            raise LlmError(failure) from None
+        except errors.other as error:
+            refusal = refusal_of(None, {}, getattr(error, "body", None) or str(error))
+            failure = failure_of(refusal, about.sent, about.limits, self.secrets)
+            raise LlmError(failure) from None
+        except ValueError as error:
+            raise LlmError(malformed(f"an event is not JSON: {error}")) from error
+
+    async def _events(self, request: Request) -> AsyncGenerator[Event, None]:
+        first, late = self.timeouts.first_chunk_s, FailureCode.FIRST_CHUNK_TIMEOUT
+        stream = await self.call(request.opener(), first, late, request)
+        try:
+            iterator = stream.__aiter__()
+            event = await self.call(anext(iterator, None), first, late, request)
+            idle, late = self.timeouts.idle_s, FailureCode.TIMEOUT
+            while event is not None:
+                yield event
+                event = await self.call(anext(iterator, None), idle, late, request)
+        finally:
+            await stream.close()
+
+    def _refused(self, error: Exception, about: Request) -> LlmFailure:
+        response: Any = getattr(error, "response", None)
+        body = getattr(error, "body", None)
+        if body is None:
+            body = response.text
+        refusal = refusal_of(response.status_code, response.headers, body)
+        return failure_of(refusal, about.sent, about.limits, self.secrets)
+
+
+class ClientPerLoop:
+    """Gives each event loop its own SDK client: connections of a loop that is over cannot be used."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+
+    def get(self) -> Any:
+        """Return the client of the running loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            self._clients[loop] = self._make()
+        return self._clients[loop]
+
+    async def close(self) -> None:
+        """Close the running loop's client."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+
+def malformed(reason: str) -> LlmFailure:
+    """Return the failure of an answer that cannot be understood."""
+    return LlmFailure(
+        f"the answer is malformed: {scrubbed(reason)}", FailureCode.MALFORMED_RESPONSE
+    )
+
+
+def empty() -> LlmFailure:
+    """Return the failure of an answer with nothing in it."""
+    return LlmFailure("the answer holds no content", FailureCode.EMPTY_RESPONSE)
+
+
+def _fed(reader: Reader, event: Event) -> list[Chunk]:
+    try:
+        return list(reader.feed(event))
+    except _BROKEN_EVENT as error:
+        raise LlmError(malformed(f"{type(error).__name__}: {error} in {event!s:.200}")) from error

@@ -1,0 +1,163 @@
+"""Failures with stable codes, and without secrets."""
+
+import pytest
+
+from everfold.llm.budgets import ImageBudget
+from everfold.llm.failure import FailureCode
+from everfold.routes.counting import SentImage
+from everfold.routes.failures import failure_of, refusal_of, retry_after_ms, scrubbed
+from everfold.routes.limits import Limits, RouteLimits
+from everfold.routes.rejections import Refusal, Sent
+from everfold.routes.suspicion import Suspicion
+
+LIMITS = Limits("openai-compatible").of("m")
+PLAIN = Sent({}, 100, (), ImageBudget())
+
+
+def code(refusal: Refusal) -> str:
+    return failure_of(refusal, PLAIN, LIMITS).code
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (400, FailureCode.INVALID_REQUEST),
+        (401, FailureCode.AUTH),
+        (402, FailureCode.AUTH),
+        (403, FailureCode.AUTH),
+        (404, FailureCode.INVALID_REQUEST),
+        (408, FailureCode.TIMEOUT),
+        (429, FailureCode.RATE_LIMIT),
+        (500, FailureCode.SERVER),
+        (504, FailureCode.TIMEOUT),
+        (529, FailureCode.SERVER),
+    ],
+)
+def test_a_status_gives_the_code(status: int, expected: str) -> None:
+    assert code(Refusal(status, "no")) == expected
+
+
+@pytest.mark.parametrize(
+    ("vendor_code", "expected"),
+    [
+        ("overloaded_error", FailureCode.SERVER),
+        ("rate_limit_error", FailureCode.RATE_LIMIT),
+        ("invalid_request_error", FailureCode.INVALID_REQUEST),
+        ("429", FailureCode.RATE_LIMIT),
+        ("502", FailureCode.SERVER),
+        (None, FailureCode.SERVER),
+    ],
+)
+def test_an_error_amid_a_stream_is_read_by_its_own_code(
+    vendor_code: str | None, expected: str
+) -> None:
+    assert code(Refusal(None, "no", vendor_code)) == expected
+
+
+def test_a_used_up_quota_is_not_worth_a_retry() -> None:
+    failure = failure_of(Refusal(429, "quota", "insufficient_quota"), PLAIN, LIMITS)
+
+    assert (failure.code, failure.is_retryable) == (FailureCode.AUTH, False)
+
+
+def test_moderation_is_a_content_filter() -> None:
+    assert code(Refusal(403, "Input flagged by moderation")) == FailureCode.CONTENT_FILTER
+    assert code(Refusal(400, "no", "content_policy_violation")) == FailureCode.CONTENT_FILTER
+
+
+@pytest.mark.parametrize(
+    ("headers", "milliseconds"),
+    [
+        ({"retry-after": "7"}, 7000),
+        ({"retry-after": "0.5"}, 500),
+        ({"retry-after-ms": "120", "retry-after": "7"}, 120),
+        ({"retry-after": "Thu, 01 Jan 1970 00:01:40 GMT"}, 90_000),
+        ({"retry-after": "Thu, 01 Jan 1970 00:00:01 GMT"}, 0),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_every_form(
+    headers: dict[str, str], milliseconds: int | None
+) -> None:
+    assert retry_after_ms(headers, now_s=10) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("body", "text", "vendor_code"),
+    [
+        ({"error": {"message": "no", "type": "t", "code": None}}, "no", "t"),
+        ({"type": "error", "error": {"type": "overloaded_error", "message": "no"}}, "no", "overloaded_error"),
+        ({"message": "no", "code": 429}, "no", "429"),
+        ({"error": "no"}, "no", None),
+        ({"detail": "no"}, "no", None),
+        ("plain", "plain", None),
+        (None, "", None),
+        ({"error": {"message": "Provider returned error", "metadata": {"raw": "no"}}}, "Provider returned error no", None),
+    ],
+)  # fmt: skip
+def test_every_vendors_error_body_is_read(body: object, text: str, vendor_code: str | None) -> None:
+    refusal = refusal_of(400, {}, body)
+
+    assert (refusal.text, refusal.code) == (text, vendor_code)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Incorrect API key provided: sk-test-0000aaaa1111",
+        "header Authorization: Bearer abcdefghij.klm",
+        "key my-own-secret was refused",
+    ],
+)
+def test_no_secret_stands_in_a_failure_i4(text: str) -> None:
+    shown = scrubbed(text, ("my-own-secret",))
+
+    assert "[secret]" in shown
+    assert not any(secret in shown for secret in ("0000aaaa", "klm", "my-own-secret"))
+
+
+def test_a_long_page_is_cut_to_one_valid_line() -> None:
+    shown = scrubbed("<html>\n\x1b[31m\ud800" + "x" * 9000)
+
+    assert "\n" not in shown
+    assert "\x1b" not in shown
+    assert len(shown.encode()) < 600
+
+
+class TestSuspicion:
+    """A11: big requests that fail without a reason."""
+
+    LIMITS = RouteLimits(silent_failure_bytes=1000)
+    WIRE = b"x" * 1001
+    SENT = Sent({}, 1001, (SentImage(300, 400, 9), SentImage(300, 400, 9)), ImageBudget())
+
+    def judged(self, suspicion: Suspicion, wire: bytes, vendor_code: FailureCode) -> str:
+        failure = failure_of(Refusal(500, ""), self.SENT, self.LIMITS)
+        assert failure.code == FailureCode.SERVER
+        changed = type(failure)(failure.message, vendor_code)
+        return suspicion.judged(changed, self.SENT, wire, self.LIMITS).code
+
+    @pytest.mark.parametrize("kind", [FailureCode.SERVER, FailureCode.EMPTY_RESPONSE])
+    def test_the_third_failure_of_the_same_big_request_asks_for_fewer_pictures_a11(
+        self, kind: FailureCode
+    ) -> None:
+        suspicion = Suspicion()
+
+        codes = [self.judged(suspicion, self.WIRE, kind) for _ in range(3)]
+
+        assert codes == [kind, kind, FailureCode.IMAGE_OFFLOAD_REQUIRED]
+
+    def test_small_requests_are_not_suspected(self) -> None:
+        suspicion = Suspicion()
+
+        codes = [self.judged(suspicion, b"x" * 1000, FailureCode.SERVER) for _ in range(4)]
+
+        assert codes == [FailureCode.SERVER] * 4
+
+    def test_a_rate_limit_is_never_about_size(self) -> None:
+        suspicion = Suspicion()
+
+        codes = [self.judged(suspicion, self.WIRE, FailureCode.RATE_LIMIT) for _ in range(4)]
+
+        assert codes == [FailureCode.RATE_LIMIT] * 4
