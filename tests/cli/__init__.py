@@ -1,0 +1,1 @@
+"""Tests of the command line, in this process and in real ones."""
