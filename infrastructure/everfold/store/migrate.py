@@ -165,7 +165,8 @@ def statements(sql: str) -> list[str]:
 
 
 _RELATIONS = (
-    "SELECT coalesce(bool_or(relname = 'everfold_schema'), false), count(*) > 0 FROM pg_class"
+    "SELECT coalesce(bool_or(relname = 'everfold_schema'), false),"
+    " count(*) FILTER (WHERE NOT starts_with(relname, 'attachment_')) > 0 FROM pg_class"
     " JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = %s"
 )
 
