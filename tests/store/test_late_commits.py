@@ -17,7 +17,7 @@ from tests.raw import sqlite
 
 INSERT = (
     "INSERT INTO stored_events (originator_id, originator_version, topic, state)"
-    " VALUES ('slow', 3, 'user/message', '{}')"
+    " VALUES ('slow', 3, 'user/message', {state})"
 )
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
@@ -57,7 +57,7 @@ def test_a_follower_on_postgres_misses_no_event_that_commits_late(postgres_url: 
             follower.wait_for(1)
             # An uncommitted row at version 3 stops the slow writer half-way: it holds positions.
             with holder.transaction(force_rollback=True):
-                holder.execute(INSERT.encode())
+                holder.execute(INSERT.format(state="'{}'").encode())
                 late = in_background(slow, rows("slow", 2, 3))
                 wait_until(waiting(1))
                 other = in_background(fast, [row("fast", 1)])
@@ -83,7 +83,7 @@ def test_a_follower_on_sqlite_misses_no_event_that_commits_late(sqlite_url: str)
         with Follower(reader) as follower, sqlite(sqlite_url) as holder:
             follower.wait_for(2)
             holder.execute("BEGIN IMMEDIATE")
-            holder.execute(INSERT)
+            holder.execute(INSERT.format(state="X'7B7D'"))
             other = in_background(fast, [row("fast", 1)])
             other.join(0.3)
             assert other.is_alive()

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from multiprocessing.synchronize import Barrier
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.processes import CONTEXT, Worker
 from tests.raw import sqlite, stored_rows
 
 WRITERS = 6
-ENOUGH = 150
+ENOUGH = 300
 
 
 def test_an_sqlite_file_that_others_hold_is_given_up_after_the_wait(sqlite_url: str) -> None:
@@ -58,10 +59,12 @@ def test_a_postgres_log_that_others_hold_is_given_up_after_the_wait(postgres_url
         assert store.version("a") == 2
 
 
-def append_until(url: str, stream_id: str, counts: str) -> int:
+def append_until(url: str, stream_id: str, end: str, start: Barrier) -> int:
     """Append event after event until some writer has stored enough; return how many."""
     done = 0
-    with open_store(url) as store, open(counts, "ab", buffering=0) as finish:
+    with open_store(url) as store, open(end, "ab", buffering=0) as finish:
+        store.version(stream_id)
+        start.wait(PATIENCE_S)
         while os.fstat(finish.fileno()).st_size == 0:
             done += 1
             store.append([row(stream_id, done)])
@@ -76,10 +79,8 @@ def test_no_writer_is_starved_by_the_others(
     finish = str(tmp_path_factory.mktemp("race") / "finish")
     with open_store(store_url):
         pass
-    barrier = CONTEXT.Barrier(WRITERS)
-    workers = [
-        Worker(append_until, store_url, f"w{n}", finish, barrier=barrier) for n in range(WRITERS)
-    ]
+    start = CONTEXT.Barrier(WRITERS)
+    workers = [Worker(append_until, store_url, f"w{n}", finish, start) for n in range(WRITERS)]
 
     stored = [worker.result() for worker in workers]
 
