@@ -74,9 +74,11 @@ class Route(Protocol):
     @property
     def provider(self) -> str:
         """The name by which logs know the route."""
+        ...
 
     def capabilities(self, model: str) -> Capabilities:
         """Return what a model takes here."""
+        ...
 
     async def prepare(self, request: LlmRequest) -> Prepared:
         """Return the wire form of a request, reading retained attachments alone (R255).
@@ -86,6 +88,7 @@ class Route(Protocol):
                 once an UNSUPPORTED_CONTENT or CONTEXT_WINDOW_EXCEEDED failure when no omission can
                 help (R254, V7).
         """
+        ...
 
     def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
         """Send a prepared request and yield the answer's chunks; the last one is a `Finish`.
@@ -95,6 +98,8 @@ class Route(Protocol):
         Raises:
             LlmError: the request failed, before or amid the answer.
         """
+        ...
 
     def image_tokens(self, model: str, images: Sequence[Mapping[str, Any]]) -> Sequence[int]:
         """Return the token price of each image block; an omitted one costs its placeholder (R304)."""
+        ...

@@ -51,13 +51,16 @@ class Mount(Protocol):
     @property
     def settings(self) -> Mapping[str, object]:
         """The plugin's own settings from the profile; unknown keys are its errors to raise."""
+        ...
 
     @property
     def waterfalls(self) -> Waterfalls:
         """The chains to join; register with the plugin's own name and give the disposer to `defer`."""
+        ...
 
     def defer(self, dispose: Disposer) -> None:
         """Have something undone when the plugin's scope ends."""
+        ...
 
 
 @contextmanager

@@ -27,6 +27,7 @@ class Cancellation(Protocol):
     @property
     def is_set(self) -> bool:
         """Whether it was asked."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

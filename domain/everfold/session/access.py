@@ -17,9 +17,11 @@ class SessionAccess(Protocol):
     @property
     def session_id(self) -> str:
         """The session's id."""
+        ...
 
     def view(self) -> Session:
         """Return the session as the store has it now; the caller's own."""
+        ...
 
     def append(self, batch: Sequence[AppendEvent] | Planner) -> Sequence[Recorded]:
         """Decide and store a batch, all or none; an empty plan stores nothing.
@@ -27,3 +29,4 @@ class SessionAccess(Protocol):
         Raises:
             SessionError: refused; nothing changed.
         """
+        ...

@@ -74,9 +74,11 @@ class SessionStore(Protocol):
             ConflictError: another writer stored something at one of these versions (or this key).
             SessionExistsError: version 1 is taken, or the stream was deleted.
         """
+        ...
 
     def find_append(self, stream_id: str, key: str) -> Sequence[Recorded]:
         """Return the events that were appended under this key, none if there was no such append."""
+        ...
 
     def read(
         self,
@@ -88,20 +90,25 @@ class SessionStore(Protocol):
         descending: bool = False,
     ) -> Iterable[Recorded]:
         """Return the stream's rows with `after` < version <= `upto`, in version order."""
+        ...
 
     def read_versions(self, stream_id: str, versions: Sequence[int]) -> Sequence[Recorded]:
         """Return the rows at exactly these versions, in version order."""
+        ...
 
     def last_of(
         self, stream_id: str, topics: Sequence[str], *, upto: int | None = None
     ) -> Recorded | None:
         """Return the newest row with one of these topics, up to a version."""
+        ...
 
     def topics(self, stream_id: str, *, upto: int | None = None) -> frozenset[str]:
         """Return the distinct topics of a stream's rows up to a version, the header's included."""
+        ...
 
     def version(self, stream_id: str) -> int:
         """Return the stream's last version; 0 if there is no such stream."""
+        ...
 
     def copy_stream(
         self, source_id: str, upto: int, header: Recorded, tail: Sequence[Recorded]
@@ -117,11 +124,13 @@ class SessionStore(Protocol):
             SessionExistsError: the new id is taken.
             SessionNotFoundError: no such source.
         """
+        ...
 
     def streams(
         self, *, after: str = "", limit: int | None = None, prefix: str = ""
     ) -> Iterator[StreamSummary]:
         """Yield the streams in order of id (by code point), from the first one after `after`."""
+        ...
 
     def delete_stream(self, stream_id: str) -> bool:
         """Remove a stream, its snapshots and keys for ever; a later append to it is refused.
@@ -129,12 +138,15 @@ class SessionStore(Protocol):
         Returns:
             whether there was one.
         """
+        ...
 
     def save_snapshot(self, snapshot: StoredSnapshot) -> None:
         """Store a snapshot; one that is there already for that version is replaced."""
+        ...
 
     def load_snapshot(self, stream_id: str, *, upto: int | None = None) -> StoredSnapshot | None:
         """Return the newest snapshot at or below a version."""
+        ...
 
     def subscribe(
         self, *, after: int = 0, topics: Sequence[str] = ()
@@ -144,8 +156,10 @@ class SessionStore(Protocol):
         Nothing that commits late is missed. A lost connection is opened again, with growing
         pauses. Leaving the context, from any thread, ends the iteration.
         """
+        ...
 
     def read_all(
         self, *, after: int = 0, limit: int | None = None, topics: Sequence[str] = ()
     ) -> Sequence[Notification]:
         """Return what is stored after a position of the global order, without waiting."""
+        ...

@@ -22,17 +22,21 @@ class History(Protocol):
     @property
     def nodes(self) -> Sequence[int]:
         """The seqs of the current nodes, in surface order."""
+        ...
 
     @property
     def base_seq(self) -> int:
         """The seq of the first event of this history; 0 unless it is a window."""
+        ...
 
     @property
     def messages(self) -> Mapping[int, Json]:
         """The messages projected so far, by seq; read them with `message`."""
+        ...
 
     def event(self, seq: int) -> EventLike | None:
         """Return the message-producing event with this seq, on the surface or hidden, else None."""
+        ...
 
 
 def message_at(history: History, seq: int) -> Json | None:
