@@ -6,7 +6,6 @@
 import errno
 import json
 import os
-import sqlite3
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -75,7 +74,7 @@ def _told(error: Exception) -> tuple[int, dict[str, object]]:
     if isinstance(error, SessionError):
         facts: dict[str, object] = {"code": error.code, "message": f"{error}{notes}"}
         return REFUSED, facts if error.seq is None else {**facts, "seq": error.seq}
-    if isinstance(error, (OSError, sqlite3.Error)):
+    if isinstance(error, OSError):
         return REFUSED, {"code": "system", "message": f"{error}{notes}"}
     message = (
         f"{type(error).__name__}: {error}{notes}; this is a defect of everfold or of a plugin, "

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
+from everfold.session.errors import StoreUrlError
+
 VARIABLE = "EVERFOLD_STORE"
 _SECRET_OPTION = re.compile(r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*")
 
@@ -44,8 +46,15 @@ def file_url(path: Path) -> str:
 
 
 def file_of(url: str) -> Path | None:
-    """Return the file of an SQLite store URL, None for every other store."""
-    parts = urlsplit(url)
+    """Return the file of an SQLite store URL, None for every other store.
+
+    Raises:
+        StoreUrlError: it is no URL.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise StoreUrlError(f"{without_secrets(url)!r} is no URL of a store: {error}") from error
     name = unquote(parts.path.removeprefix("/"))
     is_file = parts.scheme == "sqlite" and name not in {"", ":memory:"}
     return Path(os.path.abspath(name)) if is_file else None
