@@ -1,0 +1,59 @@
+"""Why an agent refuses to go on."""
+
+from everfold.session.errors import SessionError
+
+
+class AgentError(SessionError):
+    """The agent cannot do what was asked; the log is as it was."""
+
+    code = "agent"
+
+
+class TurnOpenError(AgentError):
+    """The session has an open turn that is not this agent's."""
+
+    code = "turn-open"
+
+    def __init__(self, session_id: str, turn: object, seq: int) -> None:
+        super().__init__(
+            f"session {session_id!r} is inside turn {turn} (started at seq {seq}): another process "
+            "runs it, or one that ran it is gone. If it is gone, close the turn with "
+            "`sessions.resume(id)`, or open the agent with takes_over=True",
+            seq=seq,
+        )
+
+
+class TakenOverError(AgentError):
+    """Another process closed or took over the turn that this agent was running (B8)."""
+
+    code = "taken-over"
+
+    def __init__(self, session_id: str, turn: int, seq: int) -> None:
+        super().__init__(
+            f"turn {turn} of session {session_id!r} (started at seq {seq}) was taken over by "
+            "another process; this one stops and asks no model again",
+            seq=seq,
+        )
+        self.turn = turn
+
+
+class InputError(AgentError):
+    """What a user gave cannot be put to a model; nothing was stored."""
+
+    code = "input"
+
+
+class ToolDefinitionError(AgentError):
+    """A function cannot be offered to a model as a tool."""
+
+    code = "tool-definition"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"tool {name!r} {reason}")
+        self.name = name
+
+
+class AgentClosedError(AgentError):
+    """The agent was closed; open another one on the session."""
+
+    code = "agent-closed"

@@ -1,0 +1,103 @@
+"""What an agent is set to do: model, prompt, retries and limits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from everfold.session.frozen import Json
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """Which model is asked, and how; None leaves a field out of the request.
+
+    Attributes:
+        provider: name of one of the agent's routes.
+        adapter_defaults: which of `reasoningEffort` and `maxTokens` were filled in by default
+            and not chosen by a person.
+    """
+
+    provider: str
+    model: str
+    reasoning_effort: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    stop: tuple[str, ...] | None = None
+    adapter_defaults: tuple[str, ...] = ()
+
+    def header(self, tools: list[dict[str, Json]]) -> dict[str, Json]:
+        """Return the request header that these settings and tools make (R187)."""
+        fields: Mapping[str, Json] = {
+            "provider": self.provider,
+            "model": self.model,
+            "reasoningEffort": self.reasoning_effort,
+            "temperature": self.temperature,
+            "maxTokens": self.max_tokens,
+            "stop": None if self.stop is None else list(self.stop),
+        }
+        header: dict[str, Json] = {
+            "config": {name: value for name, value in fields.items() if value is not None}
+        }
+        if self.adapter_defaults:
+            header["adapterDefaults"] = dict.fromkeys(self.adapter_defaults, True)
+        return {**header, "tools": tools} if tools else header
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently a failed request is sent again, within one step.
+
+    Attributes:
+        max_retries: how many times the unchanged request may be sent again.
+        base_ms: the first pause; each further one is twice as long.
+        cap_ms: the longest pause of our own choosing.
+        patience_ms: a provider that asks for a longer wait than this ends the turn.
+        suspect_bytes: after all retries, server errors and empty answers to a request with at
+            least so many bytes of images are taken for a silent size limit.
+    """
+
+    max_retries: int = 2
+    base_ms: int = 500
+    cap_ms: int = 30_000
+    patience_ms: int = 120_000
+    suspect_bytes: int = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What keeps a turn from running for ever.
+
+    Attributes:
+        steps: requests that a turn may settle; then it ends with an error.
+        recoveries: how often one step may be recovered by shortening the history.
+        parallel_tools: tools that run at once.
+        tool_timeout_s: for tools that do not say their own.
+        first_chunk_timeout_s: patience until an answer begins.
+        chunk_timeout_s: patience between two pieces of an answer.
+        answer_chars: an answer is cut off here, and what came is kept.
+        result_chars: text of a tool's result is shortened to this.
+        grace_s: how long cancelled work may take to stop before it is left behind.
+    """
+
+    steps: int = 200
+    recoveries: int = 50
+    parallel_tools: int = 8
+    tool_timeout_s: float = 600.0
+    first_chunk_timeout_s: float = 300.0
+    chunk_timeout_s: float = 300.0
+    answer_chars: int = 4_000_000
+    result_chars: int = 1_000_000
+    grace_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """All that a loop is set to.
+
+    Attributes:
+        system_prompt: the first node of the surface, even when empty (R200).
+    """
+
+    model: ModelSettings
+    system_prompt: str = ""
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    limits: Limits = field(default_factory=Limits)
