@@ -43,6 +43,8 @@ _file = {"type": "file", "attachment": {"attachmentId": "f", "name": "n", "bytes
 _blocks: st.SearchStrategy[Json] = st.one_of(
     st.builds(text, texts),
     _image_blocks,
+    _image_blocks,
+    _image_blocks,
     st.just(_file),
     st.builds(lambda value: {"type": "x/unknown", "content": [image()], "v": value}, json_values),
     json_values.filter(lambda value: not isinstance(value, dict)),
@@ -100,7 +102,7 @@ class _Author:
         if writer.tool_results:
             actions += [self.rewrite, self.rewrite]
         if writer.with_images:
-            actions += [self.omit, self.omit, self.omit]
+            actions += [self.omit] * 6
         self.draw(st.sampled_from(actions))()
 
     def _id(self) -> str:
