@@ -1,9 +1,10 @@
 """The options in the query of a store URL."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from everfold.session.errors import StoreUrlError
 
@@ -41,6 +42,17 @@ class Options:
     def pool_size(self) -> int:
         """Return how many connections may be used at once."""
         return self.read("pool_size", 10, _count, "a whole number from 1")
+
+
+def split(url: str) -> SplitResult:
+    """Return the parts of a URL.
+
+    Raises:
+        StoreUrlError: it has none; the URL is not in the message, as it may hold a password.
+    """
+    with suppress(ValueError):
+        return urlsplit(url)
+    raise StoreUrlError("the store URL is not understood: its host is malformed")
 
 
 def parse_options(query: str, allowed: tuple[str, ...]) -> dict[str, str]:

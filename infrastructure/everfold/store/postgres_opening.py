@@ -1,6 +1,7 @@
 """Putting a store on PostgreSQL together."""
 
-from urllib.parse import urlsplit, urlunsplit
+from contextlib import suppress
+from urllib.parse import urlunsplit
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -9,13 +10,9 @@ from psycopg.pq import Conninfo
 from everfold.session.errors import StoreUrlError
 from everfold.store.mapper import SessionMapper
 from everfold.store.migrate import migrate_postgres
-from everfold.store.options import Options, parse_options
+from everfold.store.options import Options, parse_options, split
 from everfold.store.postgres_backend import PostgresBackend
-from everfold.store.postgres_connections import (
-    PostgresSettings,
-    SessionPostgresDatastore,
-    connect,
-)
+from everfold.store.postgres_connections import PostgresSettings, SessionPostgresDatastore
 from everfold.store.postgres_errors import translate
 from everfold.store.session_store import DatabaseSessionStore
 
@@ -35,13 +32,16 @@ def open_postgres(
 ) -> DatabaseSessionStore:
     """Open a store on PostgreSQL at the schema of this program; see `open_store`."""
     settings = settings_of(url, read_only=read_only)
+    datastore = SessionPostgresDatastore(settings)
     try:
-        with connect(settings) as connection:
+        with datastore.using() as connection:
             migrate_postgres(connection, settings, create=create)
-    except psycopg.Error as error:
-        raise translate(error, settings.name) from error
-    backend = PostgresBackend(SessionPostgresDatastore(settings))
-    return DatabaseSessionStore(backend, mapper, settings.name)
+    except BaseException as error:
+        datastore.close()
+        if isinstance(error, psycopg.Error):
+            raise translate(error, settings.name) from error
+        raise
+    return DatabaseSessionStore(PostgresBackend(datastore), mapper, settings.name)
 
 
 def settings_of(url: str, *, read_only: bool) -> PostgresSettings:
@@ -50,7 +50,7 @@ def settings_of(url: str, *, read_only: bool) -> PostgresSettings:
     Raises:
         StoreUrlError: it is not understood; no password is in the message.
     """
-    parts = urlsplit(url)
+    parts = split(url)
     keywords = [option.keyword.decode() for option in Conninfo.get_defaults()]
     options = parse_options(parts.query, (*_OWN_OPTIONS, *keywords))
     own = Options({name: options.pop(name) for name in _OWN_OPTIONS if name in options})
@@ -67,18 +67,14 @@ def settings_of(url: str, *, read_only: bool) -> PostgresSettings:
 
 
 def _conninfo(url: str) -> dict[str, str]:
-    try:
-        found = conninfo_to_dict(url)
-    except psycopg.Error:
-        # The driver's message may quote a part of the password.
-        found = None
-    if found is None:
-        raise StoreUrlError(
-            "the PostgreSQL URL is not understood; it has the form "
-            "postgresql://user:password@host:port/database?schema=name, with every special "
-            "character of a part written as %XX"
-        )
-    return {name: str(value) for name, value in found.items()}
+    # The driver's message is dropped: it may quote a part of the password.
+    with suppress(psycopg.Error):
+        return {name: str(value) for name, value in conninfo_to_dict(url).items()}
+    raise StoreUrlError(
+        "the PostgreSQL URL is not understood; it has the form "
+        "postgresql://user:password@host:port/database?schema=name, with every special "
+        "character of a part written as %XX"
+    )
 
 
 def _public_name(conninfo: dict[str, str], schema: str) -> str:

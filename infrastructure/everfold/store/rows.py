@@ -113,6 +113,19 @@ def checked(mapper: SessionMapper, stream_id: str, rows: Sequence[Row]) -> list[
     return events
 
 
+def unchecked(mapper: SessionMapper, stream_id: str, row: Row) -> Recorded:
+    """Return a row as an event; an unreadable one with the bytes that are stored.
+
+    For lists of streams and followers of the log, which one damaged stream must not stop: whoever
+    decodes that event finds out.
+    """
+    version, topic, stored = row
+    try:
+        return Recorded(stream_id, version, topic, mapper.decode_state(stored))
+    except MapperDeserialisationError:
+        return Recorded(stream_id, version, topic, stored)
+
+
 def sound(
     mapper: SessionMapper, stream_id: str, rows: Sequence[Row]
 ) -> tuple[list[Recorded], CorruptStreamError | None]:

@@ -27,7 +27,7 @@ from everfold.store.backend import (
     runs_of,
 )
 from everfold.store.mapper import SessionMapper
-from everfold.store.rows import ascending, checked, descending_pages
+from everfold.store.rows import ascending, checked, descending_pages, unchecked
 from everfold.store.settling import refused, stored_positions
 from everfold.store.subscription import LogFollowing, NotificationStream
 
@@ -239,7 +239,7 @@ class DatabaseSessionStore:
             limit = None if limit is None else limit - size
 
     def _summary(self, stream_id: str, head: Row, tail: Row) -> StreamSummary:
-        created, last = checked(self.mapper, stream_id, [head, tail])
+        created, last = (unchecked(self.mapper, stream_id, row) for row in (head, tail))
         return StreamSummary(stream_id, tail[0], created, last)
 
     def delete_stream(self, stream_id: str) -> bool:
@@ -287,8 +287,7 @@ class DatabaseSessionStore:
 
     def _notification(self, row: GlobalRow) -> Notification:
         position, stream_id, version, topic, state = row
-        (event,) = checked(self.mapper, stream_id, [(version, topic, state)])
-        return Notification(position, event)
+        return Notification(position, unchecked(self.mapper, stream_id, (version, topic, state)))
 
     def _call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call the database; its driver's errors become the store's."""

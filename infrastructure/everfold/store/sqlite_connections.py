@@ -3,6 +3,7 @@
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from everfold.store.sqlite_files import uri_of
 from everfold.store.write_turn import TurnTimeoutError, WriteTurn
 
 _WAL_LIMIT_BYTES = 16 * 1024 * 1024
+_CHECKPOINT_PAUSE_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +155,25 @@ class SessionSQLiteDatastore(SQLiteDatastore):
         Raises:
             StoreBusyError: a reader needed the WAL for the whole wait.
         """
-        if self.settings.path is None:
-            return
+        deadline = time.monotonic() + self.settings.lock_timeout_s
+        while self.settings.path is not None and not self._try_to_empty_wal():
+            if time.monotonic() >= deadline:
+                raise StoreBusyError(
+                    f"{self.settings.name}: it is deleted, but a reader kept the old text in the "
+                    "write-ahead log; delete it again when nobody reads"
+                )
+            time.sleep(_CHECKPOINT_PAUSE_S)
+
+    def _try_to_empty_wal(self) -> bool:
         connection = self.begin_turn()
         try:
+            # Not the usual wait for a reader: the other writers wait as long.
+            connection.execute("PRAGMA busy_timeout=100")
             is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            connection.execute(f"PRAGMA busy_timeout={round(self.settings.lock_timeout_s * 1000)}")
         finally:
             self.end_turn()
-        if is_busy:
-            raise StoreBusyError(
-                f"{self.settings.name}: it is deleted, but a reader kept the old text in the "
-                "write-ahead log; delete it again when nobody reads"
-            )
+        return not is_busy
 
     def add_follower(self, wake: threading.Event) -> None:
         """Set this event after each commit of this process, until it is removed."""

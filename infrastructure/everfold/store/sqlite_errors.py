@@ -1,5 +1,6 @@
 """What SQLite's errors mean to a caller of the store."""
 
+import errno
 import sqlite3
 
 from everfold.session.errors import (
@@ -23,15 +24,22 @@ def translate(error: Exception, name: str) -> StoreError:
     """
     if isinstance(error, TurnTimeoutError):
         return StoreBusyError(f"{name}: other writers had their turn for the whole wait")
-    if isinstance(error, PermissionError):
-        return StoreReadOnlyError(f"{name} may not be written: {error.strerror}")
     if isinstance(error, OSError):
-        return StoreUnavailableError(f"{name}: {error.strerror}")
+        kind = _OS_MEANING.get(error.errno or 0, StoreUnavailableError)
+        return kind(f"{name}: {error.strerror}")
     # Errors of the driver itself have no code.
     code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     kind, reason = _MEANING.get(code, (StoreError, "SQLite refused"))
     return kind(f"{name}: {reason} ({error})")
 
+
+_OS_MEANING: dict[int, type[StoreError]] = {
+    errno.EACCES: StoreReadOnlyError,
+    errno.EPERM: StoreReadOnlyError,
+    errno.EROFS: StoreReadOnlyError,
+    errno.ENOSPC: StoreFullError,
+    errno.EDQUOT: StoreFullError,
+}
 
 _MEANING: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (StoreBusyError, "another program held the database for the whole wait"),

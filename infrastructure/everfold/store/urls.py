@@ -2,11 +2,11 @@
 
 import os
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from everfold.session.errors import StoreUrlError
 from everfold.store.mapper import SessionMapper
-from everfold.store.options import Options, parse_options
+from everfold.store.options import Options, parse_options, split
 from everfold.store.session_store import DatabaseSessionStore
 from everfold.store.sqlite_connections import SqliteSettings
 from everfold.store.sqlite_opening import open_sqlite
@@ -41,7 +41,7 @@ def open_store(
         ForeignDatabaseError: the database belongs to another program; it was not touched.
         SchemaVersionError: a newer everfold made it; it was not touched.
     """
-    scheme = url.partition(":")[0] if ":" in url else ""
+    scheme = url.partition("://")[0] if "://" in url else ""
     mapper = mapper or SessionMapper()
     create = create and not read_only
     if scheme == "sqlite":
@@ -49,13 +49,13 @@ def open_store(
         return open_sqlite(settings, mapper, create=create)
     if scheme in {"postgresql", "postgres"}:
         return _open_postgres(url, mapper, create=create, read_only=read_only)
-    raise StoreUrlError(
-        f"a store URL does not start with {scheme or url!r}; the forms are {_FORMS}"
-    )
+    what = f"scheme {scheme!r} is unknown" if scheme else "it has no scheme"
+    # The URL itself may hold a password.
+    raise StoreUrlError(f"the store URL is not understood: {what}; the forms are {_FORMS}")
 
 
 def _sqlite_settings(url: str, *, read_only: bool) -> SqliteSettings:
-    parts = urlsplit(url)
+    parts = split(url)
     if parts.netloc or parts.fragment:
         raise StoreUrlError(
             f"{url!r} names no SQLite file; write three slashes before a relative path, four before "
