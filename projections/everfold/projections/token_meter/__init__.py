@@ -1,0 +1,1 @@
+"""How many tokens a conversation takes: prices, usage anchors, and the estimate that both give."""
