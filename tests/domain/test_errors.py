@@ -1,10 +1,14 @@
 """Refusals carry stable codes, one for each thing that a caller can act on."""
 
+from collections.abc import Callable
+
 import pytest
 
 from everfold.projections.image_offload import errors as offload
 from everfold.session import errors
 from everfold.session.errors import ProjectionError, SessionError, SurfaceError
+from everfold.session.session import Session
+from tests.domain.kit import APPEND, new_session, user
 
 GROUPS = {SessionError, SurfaceError, ProjectionError}
 CODES = {
@@ -40,6 +44,36 @@ def test_every_code_of_the_vocabulary_belongs_to_one_refusal() -> None:
 def test_every_refusal_says_when_it_happens(error: type[SessionError]) -> None:
     assert error.__name__.endswith("Error")
     assert error.__doc__
+
+
+@pytest.mark.parametrize(
+    "append",
+    [
+        lambda s: s.append("user/message", user(), {"surfaceOp": "x" * 10**6}),
+        lambda s: s.append("user/message", {**user(), "role": "x" * 10**6}, APPEND),
+        lambda s: s.append("todo/write", {"k" * 10**6: float("nan")}),
+        lambda s: s.append("t" * 10**6, {}),
+        lambda s: s.append("image/offload", {"targets": ["x" * 10**6]}),
+    ],
+)
+def test_a_refusal_of_a_huge_value_is_short_enough_to_read(
+    append: Callable[[Session], object],
+) -> None:
+    with pytest.raises(SessionError) as caught:
+        append(new_session())
+
+    assert len(str(caught.value)) < 2100
+    assert "characters" in str(caught.value)
+
+
+def test_a_long_refusal_keeps_its_beginning_and_its_end() -> None:
+    message = "begin " + "x" * 5000 + " end"
+
+    shown = str(SessionError(message))
+
+    assert shown.startswith("begin xxx")
+    assert shown.endswith("xxx end")
+    assert "3010 characters" in shown
 
 
 def test_a_refusal_says_which_event_it_is_about() -> None:

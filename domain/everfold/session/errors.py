@@ -21,8 +21,16 @@ class SessionError(Exception):
     code: ClassVar[str] = "session"
 
     def __init__(self, message: str, *, seq: int | None = None) -> None:
-        super().__init__(message)
+        super().__init__(_readable(message))
         self.seq = seq
+
+
+def _readable(message: str) -> str:
+    """Return a message whose middle is left out where it quotes a huge value."""
+    omitted = len(message) - 2000
+    if omitted <= 0:
+        return message
+    return f"{message[:1500]} […{omitted} characters…] {message[-500:]}"
 
 
 class EnvelopeError(SessionError):
