@@ -440,3 +440,29 @@ def test_a_deleted_session_is_gone_and_its_id_is_not_given_again(
         rival.append("s", "todo/write", {"todos": []})
     with pytest.raises(SessionExistsError, match="was deleted"):
         sessions.create("s")
+
+
+def test_a_batch_is_judged_on_the_history_as_it_is_stored(
+    store: SessionStore, sessions: Sessions
+) -> None:
+    """V5: a refusal on a history that others have moved on is no refusal."""
+    sessions.create("s")
+    sessions.load("s")
+    another(store).append_batch("s", [hello("theirs")])
+
+    stored = sessions.append("s", "user/message", user("mine"), replace(0, 0))
+
+    assert stored.seq == 1
+    assert [m["id"] for m in sessions.load("s").messages()] == ["mine"]
+
+
+def test_an_expectation_is_met_by_what_others_stored(
+    store: SessionStore, sessions: Sessions
+) -> None:
+    sessions.create("s")
+    sessions.load("s")
+    another(store).append_batch("s", [hello("theirs")])
+
+    stored = sessions.append("s", "todo/write", {"todos": []}, expected_seq=1)
+
+    assert stored.seq == 1

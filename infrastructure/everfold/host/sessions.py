@@ -15,8 +15,11 @@ from everfold.session.doors import resume_marker
 from everfold.session.errors import (
     ConflictError,
     EventIdReusedError,
+    ProjectionChangedError,
     ReentrantAppendError,
+    SessionError,
     SessionExistsError,
+    StoreBusyError,
 )
 from everfold.session.events import CREATED_TOPIC, NO_ORIGIN, EventLike, Origin, Recorded
 from everfold.session.fork import (
@@ -262,16 +265,19 @@ class Sessions:
         origin: Origin,
     ) -> tuple[tuple[Recorded, ...], bool]:
         """Return the stored events, and whether they were stored now; a lost race is planned again."""
-        attempt = 0
-        while True:
-            attempt += 1
-            session = self._loader.view(entry)
-            wishes = batch(session) if callable(batch) else batch
-            repeated = self._repeated(session, wishes)
-            if repeated is not None:
-                return repeated, False
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             self._expect(entry, expected_seq)
-            decision = session.decide(wishes, origin=origin)
+            session = self._loader.view(entry)
+            try:
+                wishes = batch(session) if callable(batch) else batch
+                repeated = self._repeated(session, wishes)
+                if repeated is not None:
+                    return repeated, False
+                decision = session.decide(wishes, origin=origin)
+            except SessionError as refusal:
+                if not self._is_stale(entry, refusal):
+                    raise
+                continue
             self._publish(entry, session, decision)
             try:
                 self.store.append(decision.events, key=wishes[0].event_id)
@@ -279,9 +285,18 @@ class Sessions:
                 self._loader.catch_up(entry, conflict)
                 if expected_seq is not None or attempt == MAX_ATTEMPTS:
                     raise
-            else:
-                self._loader.accept(entry, decision)
-                return decision.events, True
+                continue
+            self._loader.accept(entry, decision)
+            return decision.events, True
+        raise StoreBusyError(f"session {entry.header['id']!r} never stood still to be judged")
+
+    def _is_stale(self, entry: Entry, refusal: SessionError) -> bool:
+        """Bring the entry up to date; True if a batch was refused on a history that has moved on."""
+        if isinstance(refusal, ProjectionChangedError | EventIdReusedError):
+            return False
+        before = entry.state
+        self._loader.fast_forward(entry)
+        return entry.state.next_seq != before.next_seq
 
     def _expect(self, entry: Entry, expected_seq: int | None) -> None:
         if expected_seq is None or entry.state.next_seq == expected_seq:
