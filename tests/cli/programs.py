@@ -69,6 +69,21 @@ def run_on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Ou
     return Outcome(status, received.decode(errors="surrogateescape"), "")
 
 
+def run_with_terminal_for_errors(*arguments: str) -> Outcome:
+    """Run the program with a pipe for its output and a terminal for its standard error."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*MODULE, *arguments], stdout=subprocess.PIPE, stderr=theirs, env=environment()
+    ) as process:
+        os.close(theirs)
+        assert process.stdout is not None
+        out = process.stdout.read()
+        err = _read_all(ours)
+        status = process.wait(PATIENCE_S)
+    os.close(ours)
+    return Outcome(status, out.decode(), err.decode())
+
+
 def _read_all(descriptor: int) -> bytes:
     received = b""
     while select.select([descriptor], [], [], PATIENCE_S)[0]:

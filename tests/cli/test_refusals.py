@@ -299,7 +299,6 @@ def test_a_session_of_a_store_that_is_read_only_can_be_read(run: Run, quay_file:
         ("show", "quay", "--at", "soon"),
         ("show", "quay", "--request", "0"),
         ("show", "quay", "--request", "1", "--at", "2"),
-        ("show", "quay", "--request", "99"),
         ("list", "--limit", "0"),
         ("log", "quay", "--first", "-1"),
         ("audit",),
@@ -318,6 +317,14 @@ def test_wrong_usage_is_exit_code_2_and_says_where_help_is(
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith("everfold: ")
     assert "Traceback" not in outcome.err
+
+
+def test_a_request_that_the_session_does_not_have_is_refused(run: Run, quay: str) -> None:
+    outcome = run("show", "quay", "--request", "99", "--store", quay, "--json")
+
+    error = json.loads(outcome.err)["error"]
+    assert (outcome.status, error["code"]) == (1, "request")
+    assert error["message"] == "session 'quay' has 3 request(s), no number 99"
 
 
 def test_wrong_usage_is_json_when_json_is_asked_for(run: Run) -> None:

@@ -10,7 +10,7 @@ from everfold.cli.visible import one_line, visible, visible_json
 from everfold.host.opening import open_sessions
 from everfold.session.deciding import AppendEvent
 from tests.cli.conftest import Run
-from tests.cli.programs import run_on_terminal, run_process
+from tests.cli.programs import run_on_terminal, run_process, run_with_terminal_for_errors
 from tests.talks import assistant, text, user
 
 HOSTILE = (
@@ -130,6 +130,13 @@ def test_a_dumb_terminal_gets_plain_text(quay_file: str) -> None:
 
     assert outcome.out.replace("\r\n", "\n").isascii()
     assert "\x1b" not in outcome.out
+
+
+def test_a_progress_bar_goes_to_a_terminal_and_leaves_the_output_whole(quay_file: str) -> None:
+    outcome = run_with_terminal_for_errors("audit", "--all", "--json", "--store", quay_file)
+
+    assert json.loads(outcome.out)["sessions"][0]["sound"] is True
+    assert "auditing" in outcome.err
 
 
 def test_markup_of_a_log_is_shown_as_it_is(run: Run, sqlite_url: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from everfold.audit.walking import rows_upto
 from everfold.session.composition import Composition
 from everfold.session.detached import messages_of
-from everfold.session.errors import SessionNotFoundError
+from everfold.session.errors import SessionError, SessionNotFoundError
 from everfold.session.events import EventLike, Recorded
 from everfold.session.frozen import Json
 from everfold.session.ids import HEADER_VERSION, seq_of
@@ -16,6 +16,17 @@ from everfold.session.surface import Surface
 
 SETTLEMENTS = ("assistant/message", "assistant/attempt")
 """The events by which a request is answered, or fails."""
+
+
+class RequestNotFoundError(SessionError):
+    """A session has no request of this number."""
+
+    code = "request"
+
+    def __init__(self, session_id: str, number: int, count: int) -> None:
+        super().__init__(f"session {session_id!r} has {count} request(s), no number {number}")
+        self.number = number
+        self.count = count
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +78,23 @@ def requests(store: SessionStore, session_id: str, composition: Composition) -> 
     for row in rows_upto(store, session_id, seq_of(version) + 1):
         yield from reading.take(row)
     yield from reading.unsettled()
+
+
+def nth_request(
+    store: SessionStore, session_id: str, composition: Composition, number: int
+) -> Request:
+    """Return one request of a session, counted from 1.
+
+    Raises:
+        RequestNotFoundError: the session has fewer.
+        SessionNotFoundError, SessionError: as for `requests`.
+    """
+    count = 0
+    for request in requests(store, session_id, composition):
+        count = request.number
+        if count == number:
+            return request
+    raise RequestNotFoundError(session_id, number, count)
 
 
 @dataclass(slots=True)

@@ -42,6 +42,14 @@ def say(text: str = "") -> None:
     sys.stdout.write(visible(text) + "\n")
 
 
+def heading(text: str) -> None:
+    """Print a line that stands out on a terminal (unless NO_COLOR asks for none of that)."""
+    if is_rich() and not os.environ.get("NO_COLOR"):
+        sys.stdout.write(f"\x1b[1m{visible(text)}\x1b[0m\n")
+    else:
+        say(text)
+
+
 def document(value: Json) -> None:
     """Print one JSON document."""
     sys.stdout.write(json_text(value) + "\n")
@@ -74,14 +82,25 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
 
 @contextmanager
 def progress(title: str, total: int | None) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on a terminal's standard error; yield what moves it on by one."""
-    if not (sys.stderr.isatty() and os.environ.get("TERM") != "dumb"):
+    """Show a progress bar on standard error; yield what moves it on by one.
+
+    None is shown if standard error is no terminal, or if standard output is one: what is printed
+    there shows the progress, and would run into the bar.
+    """
+    if sys.stdout.isatty() or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         yield _nothing
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as bars:
+    bars = Progress(
+        *columns,
+        console=console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with bars:
         task = bars.add_task(one_line(title), total=total)
         yield lambda: bars.advance(task)
 

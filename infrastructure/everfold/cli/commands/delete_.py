@@ -39,4 +39,5 @@ def _ask(session_id: str, count: int) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("nobody can be asked here; say --yes to delete without asking")
     what = f"Delete {one_line(session_id)} with {plural(count, 'event')} for ever?"
-    click.confirm(what, abort=True, err=True)
+    if not click.confirm(what, err=True):
+        raise click.ClickException("nothing was deleted")

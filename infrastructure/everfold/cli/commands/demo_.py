@@ -8,7 +8,7 @@ from everfold.attachments.admission import admit
 from everfold.attachments.filesystem import FileAttachments
 from everfold.cli import output
 from everfold.cli.demo.place import place, sources_of
-from everfold.cli.demo.report import lines_of, record_of
+from everfold.cli.demo.report import Heading, lines_of, record_of
 from everfold.cli.demo.story import play
 from everfold.cli.demo.tool import image_block
 from everfold.cli.edge import DONE, REFUSED
@@ -40,5 +40,5 @@ def command(run: Run, images: tuple[Path, ...], store: str | None, as_json: bool
         output.document(record_of(story, chosen.url))
     else:
         for line in lines_of(story, chosen, len(sources)):
-            output.say(line)
+            (output.heading if isinstance(line, Heading) else output.say)(line)
     return DONE if story.agrees else REFUSED

@@ -41,7 +41,7 @@ def command(
     Every file is checked completely before anything of it is stored. Exit code 0 if all were
     imported, 3 if some, 1 if none.
     """
-    if session_id is not None and (len(paths) > 1 or paths[0].is_dir()):
+    if session_id is not None and (len(paths) != 1 or any(path.is_dir() for path in paths)):
         raise click.UsageError("--id goes with exactly one file")
     _check_paths(paths)
     reports: list[FileReport] = []

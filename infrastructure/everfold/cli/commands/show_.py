@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import click
 
-from everfold.audit.requests import requests
+from everfold.audit.requests import nth_request
 from everfold.cli import output
 from everfold.cli.describe import message_lines, plural
 from everfold.cli.options import Run, json_option, pass_run, reading_sessions, store_option
@@ -65,7 +64,7 @@ def command(
     with reading_sessions(run.url(store)) as sessions:
         check_session(sessions.store, session)
         if request is not None:
-            at = _seq_of_request(sessions, session, request)
+            at = nth_request(sessions.store, session, sessions.composition, request).seq
         loaded = load(sessions, session, at)
         shown = _originals(sessions, loaded) if original else _current(loaded)
         chosen = shown if last is None else _tail(shown, last)
@@ -74,14 +73,6 @@ def command(
             output.document_with_list(fields, "messages", map(_record, chosen))
         else:
             _print(loaded, chosen, original=original, request=request)
-
-
-def _seq_of_request(sessions: Sessions, session_id: str, number: int) -> int:
-    found = requests(sessions.store, session_id, sessions.composition)
-    request = next(islice(found, number - 1, None), None)
-    if request is None:
-        raise click.UsageError(f"session {session_id!r} has no request {number}")
-    return request.seq
 
 
 def _current(session: Session) -> Iterator[Shown]:

@@ -21,6 +21,14 @@ WIDTH = 80
 MAX_NAMES = 6
 _TIE = "\xa0"
 """A space at which no line is broken."""
+
+
+class Heading(str):
+    """A line above a part of the report."""
+
+    __slots__ = ()
+
+
 _Numbers = Mapping[tuple[int, int], int]
 """The number of an image by its place: event and index."""
 
@@ -28,10 +36,11 @@ _Numbers = Mapping[tuple[int, int], int]
 def lines_of(story: Story, chosen: Place, image_count: int) -> Iterator[str]:
     """Yield the report, at most 80 columns wide but for paths and commands."""
     limit = size(story.budget.max_bytes)
-    yield f"An agent with {plural(image_count, 'image')}, on a route that takes {limit} of base64."
-    yield f"Store {chosen.database}, {story.stored_images} image files beside it."
+    pictures = plural(image_count, "image")
+    yield f"An agent looks at {pictures}; its route takes {limit} of them a request, in base64."
+    yield f"Store: {chosen.database}, with {story.stored_images} image files beside it."
     yield ""
-    yield "WHAT THE MODEL SAW, request by request, rebuilt from the log"
+    yield Heading("WHAT THE MODEL SAW, request by request, rebuilt from the log")
     numbers = _numbers(story)
     seen = -1
     for exchange in story.exchanges:
@@ -40,7 +49,7 @@ def lines_of(story: Story, chosen: Place, image_count: int) -> Iterator[str]:
         settled = exchange.request.settled_seq
         seen = exchange.request.seq if settled is None else settled
     yield ""
-    yield "WHAT HAPPENED TO THE SESSION"
+    yield Heading("WHAT HAPPENED TO THE SESSION")
     for line in _event_lines(story):
         yield from _wrapped(line, 10)
     yield ""
