@@ -111,8 +111,11 @@ class ToolRunner:
         waiting = list(working)
         try:
             while waiting:
-                done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-                await settle([task.result() for task in waiting if task in done])
+                _, running = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                if running:
+                    await asyncio.wait(running, timeout=self.limits.gather_s)
+                done = [task for task in waiting if task.done()]
+                await settle([task.result() for task in done])
                 waiting = [task for task in waiting if task not in done]
         finally:
             for task in waiting:

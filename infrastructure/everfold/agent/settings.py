@@ -71,6 +71,8 @@ class Limits:
         recoveries: how often one step may be recovered by shortening the history.
         parallel_tools: tools that run at once.
         tool_timeout_s: for tools that do not say their own.
+        gather_s: when one of several tools has answered, how long the others may take to have
+            their answers stored with it, in the order of the calls.
         first_chunk_timeout_s: patience until an answer begins.
         chunk_timeout_s: patience between two pieces of an answer.
         answer_chars: an answer is cut off here, and what came is kept.
@@ -82,9 +84,10 @@ class Limits:
     recoveries: int = 50
     parallel_tools: int = 8
     tool_timeout_s: float = 600.0
+    gather_s: float = 0.05
     first_chunk_timeout_s: float = 300.0
     chunk_timeout_s: float = 300.0
-    answer_chars: int = 4_000_000
+    answer_chars: int = 1_500_000
     result_chars: int = 1_000_000
     grace_s: float = 5.0
 

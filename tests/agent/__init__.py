@@ -1,0 +1,1 @@
+"""The agent loop, with scripted models and real stores."""

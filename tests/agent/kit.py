@@ -1,0 +1,250 @@
+"""What the agent's tests are made of: a host over a real store, checked routes, watchers, logs as text."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from everfold.agent.agent import Agent
+from everfold.agent.content import AdmitImages
+from everfold.agent.requests import rebuild_request
+from everfold.agent.settings import AgentSettings, Limits, ModelSettings, RetryPolicy
+from everfold.agent.tools import ImageData, Tool
+from everfold.host.access import HostedSession
+from everfold.host.opening import open_sessions
+from everfold.host.sessions import Sessions
+from everfold.llm.chunks import Chunk
+from everfold.llm.route import LlmRequest, Prepared, Route
+from everfold.plugins.plugin import Plugin
+from everfold.plugins.waterfalls import Waterfalls
+from everfold.projections.catalog import SHIPPED, detached_composition
+from everfold.routes.scripted import ScriptedRoute, Step
+from everfold.session.composition import Composition, Disposer
+from everfold.session.events import EventLike, Recorded
+from everfold.session.frozen import Json
+from everfold.session.ids import seq_of
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0
+"""After so long a hanging test fails; nothing is measured by it."""
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end in a fresh event loop."""
+
+    async def bounded() -> T:
+        return await asyncio.wait_for(work, PATIENCE_S)
+
+    return asyncio.run(bounded())
+
+
+@dataclass(slots=True)
+class CheckedRoute(ScriptedRoute):
+    """A scripted route that compares each request with the one rebuilt from the log alone.
+
+    Attributes:
+        differences: what was found; the fixture that made the route asserts that it is empty.
+    """
+
+    reader: Sessions | None = None
+    differences: list[str] = field(default_factory=list)
+
+    async def prepare(self, request: LlmRequest) -> Prepared:
+        assert self.reader is not None
+        seq = seq_of(self.reader.store.version(request.session_id))
+        rebuilt = rebuild_request(self.reader, request.session_id, seq)
+        if rebuilt != LlmRequest(request.header, tuple(request.messages), request.session_id):
+            self.differences.append(f"at seq {seq}: sent {request!r}, rebuilt {rebuilt!r}")
+        # A slots dataclass is made anew by its decorator, so the plain super() finds no class.
+        return await ScriptedRoute.prepare(self, request)
+
+
+class Mounted:
+    """What a plugin joins while a test runs."""
+
+    def __init__(self, undo: ExitStack, settings: Mapping[str, object]) -> None:
+        self.settings = settings
+        self.waterfalls = Waterfalls()
+        self._undo = undo
+
+    def defer(self, dispose: Disposer) -> None:
+        self._undo.callback(dispose)
+
+    def leave(self) -> None:
+        """End the plugins' scope."""
+        self._undo.close()
+
+
+@dataclass(slots=True)
+class Watching:
+    """Keeps what an agent tells its watchers."""
+
+    chunks: list[Chunk] = field(default_factory=list)
+    events: list[Recorded] = field(default_factory=list)
+
+    def on_chunk(self, turn: int, step: int, chunk: Chunk) -> None:
+        self.chunks.append(chunk)
+
+    def on_events(self, events: Sequence[Recorded]) -> None:
+        self.events.extend(events)
+
+
+QUICK = RetryPolicy(base_ms=1, cap_ms=2)
+MODEL = ModelSettings("scripted", "model-1")
+
+
+@dataclass(slots=True)
+class Host:
+    """A store, the sessions on it, and the routes that the test uses."""
+
+    sessions: Sessions
+    url: str
+    mounted: Mounted
+    reader: Sessions
+    routes: list[CheckedRoute] = field(default_factory=list)
+
+    def route(self, *script: Step, **facts: Any) -> CheckedRoute:
+        """Return a checked route that follows a script."""
+        route = CheckedRoute(script, reader=self.reader, **facts)
+        self.routes.append(route)
+        return route
+
+    def new_session(self) -> str:
+        return self.sessions.create().id
+
+    def agent(
+        self,
+        route: Route | Sequence[Route],
+        session_id: str | None = None,
+        *,
+        tools: Sequence[Tool | Callable[..., object]] = (),
+        model: ModelSettings = MODEL,
+        prompt: str = "be brief",
+        retry: RetryPolicy = QUICK,
+        limits: Limits | None = None,
+        admit: AdmitImages | None = None,
+        takes_over: bool = False,
+        sessions: Sessions | None = None,
+    ) -> Agent:
+        """Return an agent; on a new session if none is named."""
+        limits = Limits(grace_s=1.0) if limits is None else limits
+        return Agent(
+            self.sessions if sessions is None else sessions,
+            self.new_session() if session_id is None else session_id,
+            route,
+            AgentSettings(model, prompt, retry, limits),
+            tools=tools,
+            waterfalls=self.mounted.waterfalls,
+            admit_images=admit,
+            takes_over=takes_over,
+            jitter=lambda: 0.0,
+        )
+
+    def access(self, session_id: str) -> HostedSession:
+        return HostedSession(self.sessions, session_id)
+
+    def log(self, session_id: str) -> list[Recorded]:
+        return list(self.sessions.log(session_id))
+
+    def types(self, session_id: str, first: int = 0) -> list[str]:
+        """Return the types of a log's events from a seq on."""
+        return [event.type for event in self.sessions.log(session_id, first=first)]
+
+    def data(self, session_id: str, type_: str) -> list[Json]:
+        """Return the data of a log's events of one type."""
+        return [event.data for event in self.sessions.log(session_id) if event.type == type_]
+
+    def other(self, url: str | None = None) -> Any:
+        """Return a context in which another host serves the same store, as another process would."""
+        return open_sessions(self.url if url is None else url, plugins=SHIPPED)
+
+
+@contextmanager
+def hosting(
+    url: str, *, plugins: Sequence[Plugin] = SHIPPED, settings: Mapping[str, object] | None = None
+) -> Iterator[Host]:
+    """Yield a host; at the end every request that was sent must equal its rebuilt self."""
+    with open_sessions(url, plugins=plugins) as sessions, ExitStack() as undo:
+        mounted = Mounted(undo, settings or {})
+        for plugin in plugins:
+            if plugin.mount is not None:
+                plugin.mount(mounted)
+        reader = Sessions(sessions.store, fresh(plugins), snapshot_every=0)
+        host = Host(sessions, url, mounted, reader)
+        yield host
+        for route in host.routes:
+            assert route.differences == []
+
+
+def fresh(plugins: Sequence[Plugin]) -> Composition:
+    """Return a composition of one's own with the plugins' definitions."""
+    if tuple(plugins) == SHIPPED:
+        return detached_composition()
+    composition = Composition()
+    for plugin in plugins:
+        composition.declare(plugin.event_types)
+        for projection in plugin.projections:
+            composition.register(projection)
+    return composition
+
+
+def png(number: int, size: int = 1000) -> dict[str, Json]:
+    """Return an image block; equal numbers are the same attachment."""
+    return {
+        "type": "image",
+        "attachment": {
+            "attachmentId": f"sha256:{number:064x}",
+            "mediaType": "image/png",
+            "bytes": size,
+            "width": 10,
+            "height": 10,
+        },
+    }
+
+
+def admits(images: Sequence[ImageData]) -> list[Json]:
+    """Admit images that are not empty, as an attachment store would."""
+    for image in images:
+        if not image.data:
+            raise ValueError(f"image {image.name!r} is empty")
+    return [png(sum(image.data), len(image.data))["attachment"] for image in images]
+
+
+def shown(route: ScriptedRoute, position: int = -1) -> list[str]:
+    """Return what the model saw in one request, a line a block."""
+    lines = []
+    for message in route.requests[position].messages:
+        lines += [f"{message['role']}: {_said(block)}" for block in message["content"]]
+    return lines
+
+
+def _said(block: Json) -> str:
+    match block["type"]:
+        case "text" | "reasoning":
+            return str(block["text"])
+        case "image":
+            number = int(block["attachment"]["attachmentId"].removeprefix("sha256:"), 16)
+            return f"[omitted {number}]" if block.get("offloaded") else f"[image {number}]"
+        case "tool-call":
+            return f"call {block['id']} {block['name']}"
+        case "tool-result":
+            inner = ", ".join(_said(part) for part in block["content"])
+            return f"result {block['toolCallId']}: {inner}"
+        case kind:
+            return f"[{kind}]"
+
+
+def unanswered(events: Sequence[EventLike]) -> dict[str, int]:
+    """Return how many results each call of a log lacks, or has too many; only the faulty ones."""
+    balance: dict[str, int] = {}
+    for event in events:
+        if event.type == "assistant/message":
+            for block in event.data["message"]["content"]:
+                if block["type"] == "tool-call":
+                    balance[block["id"]] = balance.get(block["id"], 0) + 1
+        elif event.type == "tool/result":
+            call = event.data["message"]["source"]["callId"]
+            balance[call] = balance.get(call, 0) - 1
+    return {call: count for call, count in balance.items() if count}
