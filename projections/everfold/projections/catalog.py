@@ -2,10 +2,11 @@
 
 from everfold.plugins.plugin import Plugin
 from everfold.projections.image_offload.plugin import plugin as image_offload
+from everfold.projections.tool_result_pruner.plugin import plugin as tool_result_pruner
 from everfold.session.composition import Composition
 from everfold.session.vocabulary import CORE
 
-SHIPPED: tuple[Plugin, ...] = (image_offload,)
+SHIPPED: tuple[Plugin, ...] = (image_offload, tool_result_pruner)
 """The plugins that come with everfold."""
 
 

@@ -1,0 +1,1 @@
+"""Shortening of long tool results, durably."""
