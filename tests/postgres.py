@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 import uuid
 import warnings
@@ -48,7 +49,11 @@ def own_server(settings: str = SETTINGS) -> Iterator["PostgresServer"]:
         server.ensure_pgdata_inited()
         with (data / "postgresql.conf").open("a") as config:
             config.write(settings)
-        server.start()
+        try:
+            server.start()
+        except subprocess.SubprocessError:
+            # It waits ten seconds, which a busy machine may need; the second call finds it started.
+            server.start()
         yield server
     finally:
         server.cleanup()
