@@ -95,12 +95,25 @@ class ImageTokens(_Data):
     tile: int = Field(default=170, ge=0)
 
 
+class Thinking(_Data):
+    """How a model is told to think (Anthropic): by a budget of tokens, or by the effort's name alone.
+
+    Attributes:
+        efforts: the reasoning efforts that there are, and the tokens of each where `kind` is `budget`.
+    """
+
+    kind: Literal["budget", "adaptive"] = "budget"
+    efforts: Mapping[str, int] = {}
+
+
 class RouteLimits(_Data):
     """Everything that is known about what a model takes on a route.
 
     Attributes:
         images: in which messages.
-        context_window: tokens.
+        context_window: tokens; `max_output_tokens` those of an answer, asked for where a provider
+            wants to be told.
+        thinking: what reasoning efforts mean.
         system_prompt_update: "in-history" where later system messages are read in place.
         files: budget of pictures that are uploaded and referred to; None where there are no files.
         inline: budget of pictures that travel in the body.
@@ -117,6 +130,8 @@ class RouteLimits(_Data):
 
     images: ImagePlaces = ImagePlaces()
     context_window: int | None = Field(default=None, ge=1)
+    max_output_tokens: int | None = Field(default=None, ge=1)
+    thinking: Thinking = Thinking()
     system_prompt_update: Literal["in-history"] | None = None
     files: BudgetLimits | None = None
     inline: BudgetLimits = BudgetLimits()

@@ -6,15 +6,20 @@ without a call becomes text where it stood, so nothing that was said is lost.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
+
+import orjson
 
 from everfold.routes.limits import ToolIds
-from everfold.routes.parts import AnswerPart, CallPart, Part, TextPart, Turn
+from everfold.routes.parts import AnswerPart, CallPart, Part, Role, TextPart, Turn
 from everfold.routes.tool_ids import WireIds
 
 UNANSWERED = (
     "No result was recorded for this call. It may or may not have run; check before repeating it."
 )
 NO_OUTPUT = "(no output)"
+INVALID_ARGUMENTS = "invalid_json"
+"""The key under which a provider gets arguments that are no JSON object."""
 
 
 def paired(turns: Sequence[Turn], rule: ToolIds) -> list[Turn]:
@@ -32,6 +37,49 @@ def paired(turns: Sequence[Turn], rule: ToolIds) -> list[Turn]:
             result.append(assistant)
         result.extend(_without_strays(turn) for turn in following)
     return result
+
+
+def with_calls_as_text(turns: Sequence[Turn]) -> Iterator[Turn]:
+    """Yield turns in which calls and their answers are text, for requests that declare no tools."""
+    names: dict[str, str] = {}
+    for turn in turns:
+        if turn.role not in ("assistant", "tool"):
+            yield turn
+            continue
+        parts: list[Part] = []
+        for part in turn.parts:
+            if isinstance(part, CallPart):
+                names[part.id] = part.name
+                parts.append(TextPart(f"[Called tool {part.name} with {part.arguments or '{}'}]"))
+            elif isinstance(part, AnswerPart):
+                failed = ", which failed" if part.is_error else ""
+                parts.append(TextPart(f"[Result of tool {names[part.id]}{failed}:]"))
+                parts.extend(part.parts)
+            else:
+                parts.append(part)
+        role: Role = "user" if turn.role == "tool" else "assistant"
+        yield replace(turn, role=role, parts=tuple(parts), replay_state=None)
+
+
+def arguments_text(call: CallPart) -> str:
+    """Return a call's arguments as JSON text of an object, as the model wrote them if they are one."""
+    try:
+        if isinstance(orjson.loads(call.arguments), dict):
+            return call.arguments
+    except orjson.JSONDecodeError:
+        pass
+    return orjson.dumps(arguments_of(call)).decode()
+
+
+def arguments_of(call: CallPart) -> dict[str, Any]:
+    """Return a call's arguments as the object that providers want; text that is none is kept in one."""
+    if not call.arguments.strip():
+        return {}
+    try:
+        value = orjson.loads(call.arguments)
+    except orjson.JSONDecodeError:
+        value = None
+    return value if isinstance(value, dict) else {INVALID_ARGUMENTS: call.arguments}
 
 
 def _exchanges(turns: Sequence[Turn]) -> Iterator[tuple[Turn | None, list[Turn]]]:

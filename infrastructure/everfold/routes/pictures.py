@@ -13,6 +13,7 @@ from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.counting import SentImage, offload_required
 from everfold.routes.limits import RequestVersion
 from everfold.routes.parts import ImagePart
+from everfold.routes.text_only import attachment_of
 from everfold.session.errors import SessionError
 
 _FORMATS: Mapping[str, Literal["png", "jpeg", "webp"]] = {
@@ -126,7 +127,7 @@ def _versions(
 
 
 def _version(part: ImagePart, versions: ImageVersions, form: RequestVersion) -> Version:
-    attachment = part.block["attachment"]
+    attachment = attachment_of(part.block)
     spec = VersionSpec(None, form.max_edge, form.max_bytes)
     version = versions.version(attachment, spec)
     if version.media_type in form.media_types:

@@ -12,9 +12,9 @@ from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.images import is_omitted
 from everfold.llm.placeholders import file_handle_text, offloaded_image_text, quoted
 from everfold.routes.limits import RouteLimits
-from everfold.routes.pairing import NO_OUTPUT, paired
+from everfold.routes.pairing import NO_OUTPUT, paired, with_calls_as_text
 from everfold.routes.parts import AnswerPart, CallPart, ImagePart, Part, TextPart, ThoughtPart, Turn
-from everfold.routes.text_only import shown_as_text
+from everfold.routes.text_only import attachment_of, shown_as_text
 
 Message = Mapping[str, Any]
 AccessPath = Callable[[Mapping[str, Any]], str | None]
@@ -23,6 +23,7 @@ AccessPath = Callable[[Mapping[str, Any]], str | None]
 BLANK = "(blank message)"
 LATER_PROMPT = "[The system prompt is now:]"
 _OWN_IDS = "sha256:"
+_CALL_FIELDS = ("id", "name", "arguments")
 
 
 def project(
@@ -31,6 +32,7 @@ def project(
     model: str,
     limits: RouteLimits,
     access_path: AccessPath = lambda _attachment: None,
+    has_tools: bool = True,
 ) -> list[Turn]:
     """Return the turns of a request, in which every rule that providers share holds.
 
@@ -40,13 +42,16 @@ def project(
     Args:
         messages: derived messages in surface order.
         provider: the name of the route in logs.
+        has_tools: whether the request declares tools; without, calls and answers are text, since
+            some providers refuse them then (D11).
 
     Raises:
         LlmError: UNSUPPORTED_CONTENT for a picture where the route takes none (R254).
     """
     projector = _Projector(provider, model, limits, access_path)
     turns = [turn for message in messages for turn in projector.turns(message)]
-    return _placed(paired(turns, limits.tool_ids), limits)
+    turns = paired(turns, limits.tool_ids)
+    return _placed(turns if has_tools else list(with_calls_as_text(turns)), limits)
 
 
 def with_images_after_answers(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -127,9 +132,11 @@ class _Projector:
 
     def _assistant_part(self, block: Any, is_own: bool, message: Message) -> Part | None:
         match _kind(block):
+            case "reasoning" if is_own and isinstance(block.get("text"), str):
+                return ThoughtPart(block["text"])
             case "reasoning":
-                return ThoughtPart(block["text"]) if is_own else None
-            case "tool-call":
+                return None
+            case "tool-call" if all(isinstance(block.get(key), str) for key in _CALL_FIELDS):
                 return CallPart(block["id"], block["name"], block["arguments"])
             case "image" if not is_omitted(block) and not self._limits.is_text_only:
                 if not self._limits.images.assistant:
@@ -152,7 +159,7 @@ class _Projector:
     def _answer(self, block: Mapping[str, Any]) -> AnswerPart:
         content = block.get("content")
         parts = tuple(self._flat(content if isinstance(content, list) else ()))
-        id_, is_error = block["toolCallId"], block.get("isError") is True
+        id_, is_error = str(block.get("toolCallId")), block.get("isError") is True
         return AnswerPart(id_, parts or (TextPart(NO_OUTPUT),), is_error)
 
     def _flat(self, content: Sequence[Any]) -> Iterator[TextPart | ImagePart]:
@@ -169,12 +176,12 @@ class _Projector:
         """Return what is sent for a block that may stand in any message; None for blank text."""
         match _kind(block):
             case "text":
-                text = block["text"]
+                text = block.get("text")
                 return TextPart(text) if isinstance(text, str) and text.strip() else None
             case "image":
                 return self._input_image(block)
             case "file":
-                attachment = block["attachment"]
+                attachment = attachment_of(block)
                 return TextPart(file_handle_text(attachment, self._access_path(attachment)))
             case kind:
                 return TextPart(f"[Content of type {quoted(kind)}, which cannot be shown here.]")
@@ -182,7 +189,7 @@ class _Projector:
     def _input_image(self, block: Mapping[str, Any]) -> TextPart | ImagePart:
         if self._limits.is_text_only:
             return TextPart(shown_as_text(block))
-        attachment = block["attachment"]
+        attachment = attachment_of(block)
         if is_omitted(block):
             return TextPart(offloaded_image_text(attachment, self._access_path(attachment)))
         if not str(attachment.get("attachmentId", "")).startswith(_OWN_IDS):

@@ -55,6 +55,14 @@ class Reader(Protocol):
         ...
 
 
+class AnswerRefusedError(Exception):
+    """An event of the stream says that the request failed; readers raise it."""
+
+    def __init__(self, body: object) -> None:
+        super().__init__(str(body))
+        self.body = body
+
+
 @dataclass(frozen=True, slots=True)
 class SdkErrors:
     """The error classes of an SDK.
@@ -114,7 +122,7 @@ class Sender:
         try:
             async with aclosing(self._events(request)) as events:
                 async for event in events:
-                    for chunk in _fed(reader, event):
+                    for chunk in self._fed(reader, event, request):
                         yield chunk
             for chunk in reader.end():
                 yield chunk
@@ -141,9 +149,8 @@ class Sender:
             failure = LlmFailure(f"the connection failed: {reason}", FailureCode.TRANSPORT)
             raise LlmError(failure) from None
         except errors.other as error:
-            refusal = refusal_of(None, {}, getattr(error, "body", None) or str(error))
-            failure = failure_of(refusal, about.sent, about.limits, self.secrets)
-            raise LlmError(failure) from None
+            body = getattr(error, "body", None) or str(error)
+            raise LlmError(self._refused_amid(body, about)) from None
         except ValueError as error:
             raise LlmError(malformed(f"an event is not JSON: {error}")) from error
 
@@ -159,6 +166,19 @@ class Sender:
                 event = await self.call(anext(iterator, None), idle, late, request)
         finally:
             await stream.close()
+
+    def _fed(self, reader: Reader, event: Event, about: Request) -> list[Chunk]:
+        try:
+            return list(reader.feed(event))
+        except AnswerRefusedError as error:
+            raise LlmError(self._refused_amid(error.body, about)) from None
+        except _BROKEN_EVENT as error:
+            reason = f"{type(error).__name__}: {error} in {event!s:.200}"
+            raise LlmError(malformed(reason)) from error
+
+    def _refused_amid(self, body: object, about: Request) -> LlmFailure:
+        refusal = refusal_of(None, {}, body)
+        return failure_of(refusal, about.sent, about.limits, self.secrets)
 
     def _refused(self, error: Exception, about: Request) -> LlmFailure:
         response: Any = getattr(error, "response", None)
@@ -200,10 +220,3 @@ def malformed(reason: str) -> LlmFailure:
 def empty() -> LlmFailure:
     """Return the failure of an answer with nothing in it."""
     return LlmFailure("the answer holds no content", FailureCode.EMPTY_RESPONSE)
-
-
-def _fed(reader: Reader, event: Event) -> list[Chunk]:
-    try:
-        return list(reader.feed(event))
-    except _BROKEN_EVENT as error:
-        raise LlmError(malformed(f"{type(error).__name__}: {error} in {event!s:.200}")) from error

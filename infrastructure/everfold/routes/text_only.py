@@ -12,9 +12,15 @@ _TEXT_OVERHEAD = 4
 _TEXT_UNIT = 4
 
 
+def attachment_of(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the reference of an image or file block; empty if a log holds none."""
+    attachment = block.get("attachment")
+    return attachment if isinstance(attachment, Mapping) else {}
+
+
 def shown_as_text(image: Mapping[str, Any]) -> str:
     """Return what a text-only model reads instead of an image block."""
-    return text_only_image_text(image["attachment"])
+    return text_only_image_text(attachment_of(image))
 
 
 def image_tokens(images: Sequence[Mapping[str, Any]], limits: RouteLimits) -> list[int]:
@@ -29,8 +35,8 @@ def _price(image: Mapping[str, Any], limits: RouteLimits) -> int:
     if limits.is_text_only:
         return _text_price(shown_as_text(image))
     if is_omitted(image):
-        return _text_price(offloaded_image_text(image["attachment"], None))
-    width, height = _sent_size(image["attachment"], limits.request_version.max_edge)
+        return _text_price(offloaded_image_text(attachment_of(image), None))
+    width, height = _sent_size(attachment_of(image), limits.request_version.max_edge)
     return _visual_price(limits.image_tokens, width, height)
 
 

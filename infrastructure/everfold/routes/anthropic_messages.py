@@ -1,0 +1,123 @@
+"""The Anthropic Messages API, and servers that speak it."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from everfold.llm.chunks import Chunk
+from everfold.llm.failure import FailureCode, LlmError, LlmFailure
+from everfold.llm.route import Capabilities, LlmRequest, Prepared
+from everfold.routes.anthropic_body import BodyWriter
+from everfold.routes.anthropic_reading import MessagesReader
+from everfold.routes.anthropic_sdk import connect
+from everfold.routes.pictures import ImageVersions
+from everfold.routes.preparing import capabilities_of, prepared_inline, sent_of, wire_bytes
+from everfold.routes.projection import AccessPath, project
+from everfold.routes.sending import Request, Sender
+from everfold.routes.settings import RouteSettings
+from everfold.routes.text_only import image_tokens
+
+
+class AnthropicSettings(RouteSettings):
+    """Settings of a Messages route.
+
+    Attributes:
+        is_cached: whether cache breakpoints are set.
+        replays_thinking: whether the model's own thinking is sent back; without it a session goes
+            on whose thinking the provider refuses.
+        extra_body: laid over what is sent.
+    """
+
+    provider: str = "anthropic"
+    limits_of: str = "anthropic"
+    api_key_env: str | None = "ANTHROPIC_API_KEY"
+    is_cached: bool = True
+    replays_thinking: bool = True
+    extra_body: Mapping[str, Any] = {}
+
+
+class AnthropicMessagesRoute:
+    """A `Route` to the Messages API.
+
+    Args:
+        settings: where and how.
+        versions: the pictures' request versions.
+        access_path: where the model's tools can read an attachment.
+
+    Raises:
+        ImportError: the SDK is not installed; the message names the extra.
+        LimitsError: the limits are unknown or make no sense.
+    """
+
+    def __init__(
+        self,
+        settings: AnthropicSettings,
+        versions: ImageVersions,
+        access_path: AccessPath = lambda _attachment: None,
+    ) -> None:
+        self._settings, self._versions, self._access_path = settings, versions, access_path
+        self._limits = settings.route_limits()
+        self._sdk = connect(settings)
+        self._sender = Sender(self._sdk.errors, settings.timeouts(), settings.secrets())
+
+    @property
+    def provider(self) -> str:
+        """As `Route.provider`."""
+        return self._settings.provider
+
+    def capabilities(self, model: str) -> Capabilities:
+        """As `Route.capabilities`."""
+        return capabilities_of(self._limits.of(model))
+
+    def image_tokens(self, model: str, images: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+        """As `Route.image_tokens`."""
+        return image_tokens(images, self._limits.of(model))
+
+    async def prepare(self, request: LlmRequest) -> Prepared:
+        """As `Route.prepare`."""
+        model, settings = request.config["model"], self._settings
+        limits = self._limits.of(model)
+        has_tools = bool(request.header.get("tools"))
+        turns = project(
+            request.messages, self.provider, model, limits, self._access_path, has_tools
+        )
+        writer = BodyWriter(
+            limits, settings.is_cached, settings.replays_thinking, settings.extra_body
+        )
+        return await prepared_inline(
+            turns,
+            self._versions,
+            limits,
+            lambda turns, inline: writer.built(request, turns, inline),
+        )
+
+    def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
+        """As `Route.stream`."""
+        return self._answer(prepared)
+
+    async def close(self) -> None:
+        """Close the connections of the running event loop."""
+        await self._sdk.clients.close()
+
+    async def _answer(self, prepared: Prepared) -> AsyncGenerator[Chunk, None]:
+        wire = wire_bytes(prepared.body)
+        limits = self._limits.of(str(prepared.body.get("model")))
+        request = Request(lambda: self._sdk.open(wire), sent_of(prepared), wire, limits)
+        try:
+            async with aclosing(self._sender.answer(request, MessagesReader())) as chunks:
+                async for chunk in chunks:
+                    yield chunk
+        except LlmError as error:
+            raise LlmError(_advised(error.failure)) from error.__cause__
+
+
+def _advised(failure: LlmFailure) -> LlmFailure:
+    """Return the failure with the way out where thinking in the session is refused for ever (M1)."""
+    said = failure.message.lower()
+    if failure.code != FailureCode.INVALID_REQUEST or "thinking" not in said:
+        return failure
+    if not any(word in said for word in ("signature", "cannot be modified", "must be passed back")):
+        return failure
+    advice = "set 'replays_thinking = false' for this route to go on without earlier thinking"
+    return replace(failure, message=f"{failure.message}; {advice}")

@@ -1,0 +1,134 @@
+"""The `anthropic` SDK behind the Messages route: imported when a route is made, asked for raw events."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from everfold.llm.failure import FailureCode, LlmError, LlmFailure
+from everfold.routes.sending import ClientPerLoop, SdkErrors
+from everfold.routes.settings import RouteSettings
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropic, AsyncStream
+
+OFFICIAL_URL = "https://api.anthropic.com"
+_PATH = "/v1/messages"
+_LAST = "message_stop"
+_NO_KEY = "no-key"
+_DRAIN_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sdk:
+    """The SDK set up for one provider.
+
+    Attributes:
+        errors: what it raises.
+        clients: one for each event loop.
+    """
+
+    errors: SdkErrors
+    clients: ClientPerLoop
+
+    async def open(self, wire: bytes) -> "Events":
+        """Send a body exactly as it is; return when the headers of the answer are there."""
+        from anthropic import AsyncStream
+
+        client: AsyncAnthropic = self.clients.get()
+        stream = await client.post(
+            _PATH, content=wire, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+        )
+        return Events(stream, self.errors.transport)
+
+
+def connect(settings: RouteSettings) -> Sdk:
+    """Return the SDK set up by settings; nothing is sent yet, and no request is ever repeated by it.
+
+    Raises:
+        ImportError: the SDK is not installed; the message names the extra.
+    """
+    anthropic, httpx = _modules()
+    base_url = (settings.base_url or OFFICIAL_URL).rstrip("/").removesuffix("/v1")
+
+    def make() -> Any:
+        return anthropic.AsyncAnthropic(
+            api_key=_key(settings),
+            base_url=base_url,
+            max_retries=0,
+            timeout=anthropic.Timeout(None, connect=settings.connect_s),
+            default_headers=dict(settings.headers),
+        )
+
+    errors = SdkErrors(
+        status=anthropic.APIStatusError,
+        timeout=anthropic.APITimeoutError,
+        connection=anthropic.APIConnectionError,
+        other=anthropic.AnthropicError,
+        transport=(httpx.TransportError,),
+    )
+    return Sdk(errors, ClientPerLoop(make))
+
+
+def _modules() -> tuple[ModuleType, ModuleType]:
+    try:
+        import anthropic
+        import httpx2
+    except ImportError as error:
+        raise ImportError(
+            "this route needs the Anthropic SDK; install it with: pip install 'everfold[anthropic]'"
+        ) from error
+    return anthropic, httpx2
+
+
+def _key(settings: RouteSettings) -> str:
+    key = settings.key()
+    if key:
+        return key
+    if settings.base_url is None:
+        named = settings.api_key_env or "api_key"
+        text = f"route {settings.provider!r} has no API key; set {named}"
+        raise LlmError(LlmFailure(text, FailureCode.AUTH))
+    return _NO_KEY
+
+
+class Events:
+    """The events of an answer as they come.
+
+    The SDK's own iteration skips pings and unnamed events; here a ping is a sign of life, and
+    nothing that a gateway sends without a name is lost.
+    """
+
+    def __init__(
+        self, stream: "AsyncStream[object]", transport: tuple[type[Exception], ...]
+    ) -> None:
+        self._stream, self._transport = stream, transport
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Iterate over the decoded events, up to the last one of the message."""
+        return self._events()
+
+    async def _events(self) -> AsyncGenerator[Any, None]:
+        sent = self._stream.raw_events(self._stream.response)
+        async for one in sent:
+            if not one.data:
+                continue
+            event = one.json()
+            yield event
+            if isinstance(event, Mapping) and event.get("type") == _LAST:
+                await self._drain(sent)
+                return
+
+    async def _drain(self, rest: AsyncIterator[object]) -> None:
+        """Read to the end, so that the connection can be used again; the answer itself is whole."""
+        try:
+            async with asyncio.timeout(_DRAIN_S):
+                async for _ in rest:
+                    pass
+        except (TimeoutError, *self._transport):
+            return
+
+    async def close(self) -> None:
+        """End the request."""
+        await self._stream.close()

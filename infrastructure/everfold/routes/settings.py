@@ -1,0 +1,88 @@
+"""What a profile says about a route: where it is, how to log in, how long to wait."""
+
+import os
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from everfold.routes.limits import Limits
+from everfold.routes.sending import Timeouts
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class RouteSettingsError(ValueError):
+    """A route's settings are unknown or make no sense; the message names them."""
+
+    code = "route-settings"
+
+
+class RouteSettings(BaseModel):
+    """Settings that every route to a provider has; unknown keys are refused.
+
+    Attributes:
+        provider: the name of the route in logs.
+        base_url: None for the vendor's own.
+        api_key: better left to `api_key_env`, the variable that holds it.
+        headers: sent with every request.
+        limits_of: the route of `limits.toml` whose limits hold; `limits` is laid over them.
+        first_chunk_s: how long an answer may take to begin; `idle_s` between two pieces.
+        connect_s: how long a connection may take.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    provider: str = Field(min_length=1)
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    api_key_env: str | None = None
+    headers: Mapping[str, str] = {}
+    limits_of: str
+    limits: Mapping[str, Any] = {}
+    first_chunk_s: Seconds = 120
+    idle_s: Seconds = 120
+    connect_s: Seconds = 10
+
+    def key(self) -> str | None:
+        """Return the API key, None if there is none."""
+        if self.api_key is not None:
+            return self.api_key.get_secret_value()
+        return os.environ.get(self.api_key_env) if self.api_key_env else None
+
+    def secrets(self) -> tuple[str, ...]:
+        """Return the texts that no failure may hold."""
+        key = self.key()
+        return (*((key,) if key else ()), *self.headers.values())
+
+    def timeouts(self) -> Timeouts:
+        """Return how long to wait for an answer."""
+        return Timeouts(self.first_chunk_s, self.idle_s)
+
+    def route_limits(self) -> Limits:
+        """Return the limits in force.
+
+        Raises:
+            LimitsError: they are unknown or make no sense.
+        """
+        return Limits(self.limits_of, self.limits)
+
+
+SettingsT = TypeVar("SettingsT", bound=RouteSettings)
+
+
+def settings_from(kind: type[SettingsT], table: Mapping[str, Any]) -> SettingsT:
+    """Return settings from a profile's table.
+
+    Raises:
+        RouteSettingsError: a key is unknown or a value makes no sense; no value is shown, since it
+            may be a key.
+    """
+    try:
+        return kind.model_validate(table)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+            for fault in error.errors(include_url=False, include_input=False)
+        )
+        raise RouteSettingsError(f"route settings: {faults}") from None

@@ -1,0 +1,39 @@
+"""Streams of the Messages API that StrictFake does not write by itself, and routes to it."""
+
+import json
+from typing import Any
+
+from everfold.attachments.versions import RequestVersions
+from everfold.routes.anthropic_messages import AnthropicMessagesRoute, AnthropicSettings
+from everfold.routes.settings import settings_from
+from tests.providers.answers import Answer, Refuse
+from tests.providers.strict_fake import StrictFake
+from tests.routes.conftest import Talking
+from tests.routes.talk import Talk
+
+KEY = "sk-ant-test-0000000000"
+
+
+def events(*sent: dict[str, object], named: bool = True) -> Refuse:
+    """Return a stream of exactly these events."""
+    frames = [
+        (f"event: {event['type']}\n" if named else "") + f"data: {json.dumps(event)}\n\n"
+        for event in sent
+    ]
+    return raw("".join(frames))
+
+
+def raw(text: str) -> Refuse:
+    """Return a stream of exactly this text."""
+    return Refuse(200, text.encode(), {"Content-Type": "text/event-stream"})
+
+
+def refused_amid(kind: str, message: str) -> Answer:
+    """Return an answer that turns into an error halfway."""
+    return Answer(error={"type": "error", "error": {"type": kind, "message": message}})
+
+
+def claude(fake: StrictFake, versions: RequestVersions, talking: Talking, **more: Any) -> Talk:
+    """Return a talk with the fake's Messages API."""
+    settings = {"provider": "p", "base_url": fake.url, "api_key": KEY, **more}
+    return talking(AnthropicMessagesRoute(settings_from(AnthropicSettings, settings), versions))
