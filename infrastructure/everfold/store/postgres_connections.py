@@ -21,6 +21,8 @@ from everfold.store.postgres_errors import translate
 
 Connection = psycopg.Connection[TupleRow]
 
+_IDLE = TransactionStatus.IDLE
+
 OLDEST_SERVER = 140_000
 """PostgreSQL 14, as the server says it."""
 
@@ -90,12 +92,17 @@ def _prepare(connection: Connection, settings: PostgresSettings) -> None:
     register(connection)
 
 
+def is_idle(connection: Connection) -> bool:
+    """Return whether a connection is open and outside a transaction."""
+    return not connection.closed and connection.pgconn.transaction_status == _IDLE
+
+
 def is_fresh(connection: Connection) -> bool:
     """Return whether an idle connection still looks alive.
 
     An idle server says nothing: if there is something to read, the connection was closed.
     """
-    if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+    if not is_idle(connection):
         return False
     poll = select.poll()
     poll.register(connection.fileno(), select.POLLIN)
@@ -115,7 +122,11 @@ class SessionPostgresDatastore(PostgresDatastore):
         super().__init__("", "", "", "", "", schema=settings.schema, originator_id_type="text")
         self.settings = settings
         self.connections = Pool(
-            lambda: connect(settings), _close, settings.pool_size, settings.lock_timeout_s
+            lambda: connect(settings),
+            _close,
+            is_fresh=is_fresh,
+            size=settings.pool_size,
+            timeout_s=settings.lock_timeout_s,
         )
 
     def register_type_adapters(self) -> None:
@@ -168,9 +179,6 @@ class Using:
 
     def __enter__(self) -> Connection:
         connection = self._pool.take()
-        while not is_fresh(connection):
-            self._pool.give(connection, is_usable=False)
-            connection = self._pool.take()
         self._connection = connection
         return connection
 
@@ -181,10 +189,7 @@ class Using:
         trace: TracebackType | None,
     ) -> None:
         connection = self._connection
-        is_usable = (
-            not connection.closed and connection.info.transaction_status == TransactionStatus.IDLE
-        )
-        self._pool.give(connection, is_usable=is_usable)
+        self._pool.give(connection, is_usable=is_idle(connection))
         if kind is not None and connection.closed:
             # What closed this one has most likely closed the others.
             self._pool.drop_idle()

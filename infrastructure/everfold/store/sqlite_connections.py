@@ -87,7 +87,13 @@ class SessionSQLiteDatastore(SQLiteDatastore):
         self._turn = WriteTurn(
             None if settings.path is None else str(settings.path), settings.lock_timeout_s
         )
-        self._readers = Pool(self.open_reader, _close, settings.pool_size, settings.lock_timeout_s)
+        self._readers = Pool(
+            self.open_reader,
+            _close,
+            is_fresh=lambda _: True,
+            size=settings.pool_size,
+            timeout_s=settings.lock_timeout_s,
+        )
         self._writer: sqlite3.Connection | None = None
         self._pid = os.getpid()
         self._is_closed = False
