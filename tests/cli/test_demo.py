@@ -1,8 +1,10 @@
 """The demonstration end to end: with drawn images, with the user's own, and with bad ones."""
 
 import json
+import os
 import re
 import shlex
+import stat
 from dataclasses import replace
 from io import BytesIO
 from itertools import pairwise
@@ -218,6 +220,29 @@ def test_a_path_that_is_no_file_is_refused_by_name(run: Run, tmp_path: Path, nam
     assert outcome.status == 1
     assert str(tmp_path / name) in outcome.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_everything_that_is_made_is_its_owners_alone(run: Run, tmp_path: Path) -> None:
+    """I5."""
+    before = os.umask(0o022)
+    try:
+        demo(run, tmp_path)
+    finally:
+        os.umask(before)
+
+    made = [tmp_path / "d", *(tmp_path / "d").rglob("*")]
+    modes = {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in made}
+    assert modes == {(True, 0o700), (False, 0o600)}
+
+
+def test_a_path_under_a_file_is_no_place_for_the_demo(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+
+    outcome = run("demo", "--store", str(tmp_path / "file" / "x.sqlite"))
+
+    assert outcome.status == 1
+    assert "Traceback" not in outcome.err
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_store_of_another_program_is_refused_and_left_alone(run: Run, tmp_path: Path) -> None:

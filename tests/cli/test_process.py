@@ -1,6 +1,7 @@
 """The program as a process: its two names, its start, signals and closed pipes."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -128,6 +129,20 @@ def test_an_interrupt_is_exit_code_130_without_a_traceback(sqlite_url: str) -> N
 
     assert process.returncode == INTERRUPTED
     assert b"Traceback" not in complaints
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_error(quay_file: str, closed: str) -> None:
+    command = shlex.join([*MODULE, "list", "--store", quay_file])
+
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{command} {closed}"],
+        capture_output=True,
+        env=environment(),
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_output_survives_a_terminal_that_knows_ascii_alone(quay_file: str) -> None:

@@ -158,7 +158,6 @@ class Walk:
     def _folded(self, row: Recorded) -> Step:
         self._check_bytes(row)
         record = row.record()
-        encode(record, "the event")
         check_record(record, "the event")
         check_payload(row.type, record["data"], row.seq)
         self._fold.check_known(row.type, ignorable=row.ignorable)

@@ -1,5 +1,6 @@
 """The command line `everfold`; a command's module is loaded when the command is run."""
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -87,15 +88,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those after the program's name; the process's own if None.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    _prepare_streams()
     run = Run()
 
     def command() -> object:
         return everfold.main(given, prog_name="everfold", standalone_mode=False, obj=run)
 
     return run_guarded(command, run, given)
+
+
+def _prepare_streams() -> None:
+    """Make the output streams usable: some may be closed, some may know ASCII alone."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - for as long as the process lives
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

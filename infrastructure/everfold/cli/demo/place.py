@@ -47,6 +47,7 @@ def place(named: str | None) -> Iterator[Place]:
         chosen = Place(database, database.with_name(database.stem + ".attachments"))
         made = _first_missing(chosen.attachments)
     try:
+        _make_private(chosen.database.parent)
         yield chosen
     except BaseException:
         if made is not None:
@@ -72,6 +73,16 @@ def _read(path: Path) -> bytes:
         raise DemoError(
             f"the image {os.fspath(path)!r} cannot be read: {error.strerror}; nothing was stored"
         ) from error
+
+
+def _make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner alone."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        for each in reversed(missing):
+            each.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise DemoError(f"{folder} cannot be made: {error.strerror}; nothing was stored") from error
 
 
 def _first_missing(path: Path) -> Path | None:
