@@ -161,6 +161,16 @@ def test_one_image_alone_is_sent_twice_and_stored_once(
     assert report["agree"] is True
 
 
+def test_what_was_changed_about_an_image_is_told(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "wide.png"
+    path.write_bytes(picture("PNG", (2400, 30)))
+
+    outcome = run("demo", str(path), "--store", str(tmp_path / "d" / "x.sqlite"))
+
+    assert outcome.status == 0
+    assert outcome.err.startswith("note: wide.png: scaled from 2400 x 30 to 2000 x ")
+
+
 @pytest.mark.parametrize("count", [2, 5, 20])
 def test_any_number_of_images_plays_through(run: Run, tmp_path: Path, count: int) -> None:
     paths = [tmp_path / f"{number}.png" for number in range(count)]

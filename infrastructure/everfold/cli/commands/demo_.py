@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from everfold.attachments.admission import admit
+from everfold.attachments.admission import Notice, admit
 from everfold.attachments.filesystem import FileAttachments
 from everfold.cli import output
 from everfold.cli.demo.place import place, sources_of
@@ -13,6 +13,7 @@ from everfold.cli.demo.story import play
 from everfold.cli.demo.tool import image_block
 from everfold.cli.edge import DONE, REFUSED
 from everfold.cli.options import Run, json_option, pass_run
+from everfold.cli.visible import one_line
 from everfold.store.urls import open_store
 
 
@@ -31,7 +32,8 @@ def command(run: Run, images: tuple[Path, ...], store: str | None, as_json: bool
     sources = sources_of(images)
     with place(store or run.group_store) as chosen:
         attachments = FileAttachments(chosen.attachments)
-        blocks = list(map(image_block, admit(sources, attachments)))
+        notices: list[Notice] = []
+        blocks = list(map(image_block, admit(sources, attachments, notify=notices.append)))
         # A store that cannot be used is refused here, before a process is started for it.
         with open_store(chosen.url):
             pass
@@ -39,6 +41,9 @@ def command(run: Run, images: tuple[Path, ...], store: str | None, as_json: bool
     if as_json:
         output.document(record_of(story, chosen.url))
     else:
+        for notice in notices:
+            name = one_line(sources[notice.index].name or "image")
+            click.echo(f"note: {name}: {one_line(notice.text)}", err=True)
         for line in lines_of(story, chosen, len(sources)):
             (output.heading if isinstance(line, Heading) else output.say)(line)
     return DONE if story.agrees else REFUSED
