@@ -355,3 +355,8 @@ def test_compositions_that_refuse_different_logs_have_different_identities_v4() 
     wide.declare([EventType("x/new")])
 
     assert narrow.identity() != wide.identity()
+
+
+def test_an_interpreter_for_a_message_type_is_refused() -> None:
+    with pytest.raises(ProjectionDuplicateError, match="'user/message' makes messages"):
+        Composition((MessageProjection("user/message", lambda _event, _history: {}, "greedy"),))

@@ -347,3 +347,18 @@ def test_an_empty_forks_cut_stands_when_a_plain_marker_follows() -> None:
 
     doors.check_inherited_cut(header, adopted.session.state)
     assert adopted.session.inherited_count == 0
+
+
+def test_a_seeded_header_without_a_marker_or_a_cut_is_refused() -> None:
+    """R339."""
+    header = {**HEADER, "isSeeded": True}
+
+    with pytest.raises(SeedCutError, match="no end-seed marker says inherited"):
+        doors.restore(header, log(("turn/start", {"turn": 1})), composition(), counting_means())
+
+
+def test_a_header_over_the_cap_is_refused() -> None:
+    header = {**HEADER, "agentPreset": "x" * 3000}
+
+    with pytest.raises(TooLargeError, match="2000 is the most"):
+        doors.restore(header, (), composition(), counting_means(2000))

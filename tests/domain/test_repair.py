@@ -191,3 +191,13 @@ def test_a_closed_log_is_accepted_and_needs_no_more_r332() -> None:
     assert closers(Event.of(each) for each in repaired) == []
     assert not adopted.session.is_turn_open
     assert len(adopted.session.nodes) == 3
+
+
+def test_a_turn_without_a_number_is_closed_too() -> None:
+    """What `is_turn_open` calls open, the closers close."""
+    events = [Event("turn/start", 0, {}, 5), Event("step/start", 1, None, 6)]
+
+    made = closers(events)
+
+    assert [record["type"] for record in made] == ["step/end", "turn/end"]
+    assert [record["seq"] for record in made] == [2, 3]

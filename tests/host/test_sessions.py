@@ -1,6 +1,7 @@
 """The path of an append, and what surrounds it."""
 
 import threading
+import zlib
 from collections.abc import Sequence
 
 import pytest
@@ -466,3 +467,15 @@ def test_an_expectation_is_met_by_what_others_stored(
     stored = sessions.append("s", "todo/write", {"todos": []}, expected_seq=1)
 
     assert stored.seq == 1
+
+
+def test_a_snapshot_that_lacks_fields_is_not_used(store: SessionStore, sessions: Sessions) -> None:
+    sessions.create("s")
+    sessions.append_batch("s", turn(1))
+    good = take_snapshot("s", sessions.load("s").state, sessions.composition)
+    body = zlib.compress(b'{"nextSeq":3}')
+    store.save_snapshot(type(good)(good.stream_id, good.version, good.topic, body))
+
+    loaded = another(store).load("s")
+
+    assert view(loaded) == view(sessions.load("s"))

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from everfold.session.errors import ProjectionDuplicateError
 from everfold.session.projection import MessageProjection
-from everfold.session.vocabulary import CORE, EventType, Role, Vocabulary
+from everfold.session.vocabulary import CORE, MESSAGE_TYPES, EventType, Role, Vocabulary
 
 Disposer = Callable[[], None]
 """Undoes one registration; a second call does nothing."""
@@ -39,8 +39,13 @@ class Composition:
         """Put an interpreter in force, declare its type, and return what removes exactly it (R111).
 
         Raises:
-            ProjectionDuplicateError: the type has an interpreter (R110).
+            ProjectionDuplicateError: the type has an interpreter (R110), or is a message type.
         """
+        if projection.type in MESSAGE_TYPES:
+            raise ProjectionDuplicateError(
+                f"event type {projection.type!r} makes messages and is the core's own; "
+                f"plugin {projection.plugin!r} cannot interpret it"
+            )
         owner = self._definitions.get(projection.type)
         if owner is not None:
             raise ProjectionDuplicateError(

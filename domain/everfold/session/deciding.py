@@ -43,6 +43,16 @@ class DecisionMeans:
     new_id: NewId
     max_event_bytes: int = MAX_EVENT_BYTES
 
+    def check_size(self, topic: str, state: bytes, seq: int | None = None) -> None:
+        """Refuse a row whose topic and state take more than the cap.
+
+        Raises:
+            TooLargeError: they do.
+        """
+        size = len(topic) + len(state)
+        if size > self.max_event_bytes:
+            raise TooLargeError(size, self.max_event_bytes, seq=seq)
+
 
 @dataclass(frozen=True, slots=True)
 class AppendEvent:
@@ -115,12 +125,10 @@ class Decider:
                 ignorable=is_ignorable,
             )
             plan = self.fold.surface.plan(event)
-        recorded = Recorded(
-            self.session_id,
-            version_of(seq),
-            topic_of(type_, ignorable=is_ignorable),
-            self._state(data, placement, command.event_id, seq),
-        )
+        topic = topic_of(type_, ignorable=is_ignorable)
+        state = self._state(data, placement, command.event_id)
+        self.means.check_size(topic, state, seq)
+        recorded = Recorded(self.session_id, version_of(seq), topic, state)
         self.fold.apply(recorded, plan)
         return recorded
 
@@ -136,17 +144,14 @@ class Decider:
             encode(sources, "sourceEventSeqs")
         return placement_bytes(type_, _whole_numbers(surface_op), _whole_numbers(sources))
 
-    def _state(self, data: bytes, placement: bytes, event_id: str | None, seq: int) -> bytes:
-        state = state_bytes(
+    def _state(self, data: bytes, placement: bytes, event_id: str | None) -> bytes:
+        return state_bytes(
             data,
             event_id=self._next_id() if event_id is None else checked_event_id(event_id),
             time_ms=self._time_ms,
             placement=placement,
             origin=self._origin_bytes,
         )
-        if len(state) > self.means.max_event_bytes:
-            raise TooLargeError(len(state), self.means.max_event_bytes, seq=seq)
-        return state
 
     def _next_id(self) -> str:
         self._count += 1

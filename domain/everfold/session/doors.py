@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from everfold.session.composition import Composition
 from everfold.session.deciding import DecisionMeans
 from everfold.session.envelope import check_record
-from everfold.session.errors import SeedCutError, SessionError, TooLargeError
+from everfold.session.errors import SeedCutError, SessionError
 from everfold.session.events import (
     ABSENT,
     Event,
@@ -92,6 +92,8 @@ def restore(
     """
     checked = _checked_header(header)
     state, rows = _take(checked["id"], records, composition, means)
+    if inherited_count is None:
+        check_inherited_cut(checked, state)
     count = state.inherited_count if inherited_count is None else inherited_count
     _check_cut(checked["isSeeded"], count, state.next_seq)
     session = Session(checked, composition, means, state=replace(state, inherited_cut=count))
@@ -171,8 +173,7 @@ def _take_one(
     check_payload(event.type, event.data, event.seq)
     plan = fold.surface.plan(_frozen(event, fold))
     recorded = recorded_of(event, stream_id, f"{batch}.{index + 1}")
-    if len(recorded.state) > means.max_event_bytes:
-        raise TooLargeError(len(recorded.state), means.max_event_bytes, seq=event.seq)
+    means.check_size(recorded.topic, recorded.state, event.seq)
     fold.apply(recorded, plan)
     return recorded
 
@@ -222,7 +223,7 @@ def _sources(sources: Json) -> Json:
 
 
 def _mark(session: Session, rows: Sequence[Recorded], *, is_fork: bool) -> Adopted:
-    created = created_event(session.header, session.means.new_id())
+    created = created_event(session.header, session.means)
     added = (session.append(END_SEED, {"inherited": True}),) if is_fork else resume_marker(session)
     session.collect_events()
     return Adopted(session, (created, *rows, *added), added)

@@ -86,7 +86,7 @@ def plan_fork(
 ) -> ForkPlan:
     """Return what the child of a checked cut starts with (R155, R171)."""
     now = means.clock()
-    header = created_event(child_header(parent_header, parent_id, child_id, now), means.new_id())
+    header = created_event(child_header(parent_header, parent_id, child_id, now), means)
     version = version_of(boundary)
     marker = Recorded(
         child_id,

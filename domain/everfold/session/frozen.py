@@ -6,7 +6,7 @@ Json = Any
 """A JSON value: dict, list, str, int, float, bool or None."""
 
 
-def _refuse(_self: object, *_args: object, **_kwargs: object) -> NoReturn:
+def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
     raise TypeError("this value comes from the log and cannot be changed; copy it first")
 
 

@@ -24,6 +24,8 @@ class _Call:
 class _Progress:
     """How far a log has come: the open turn and step, and the calls without a result."""
 
+    is_turn_open: bool = False
+    is_step_open: bool = False
     turn: Json = None
     step: Json = None
     pending: dict[str, _Call] = field(default_factory=dict)
@@ -37,18 +39,18 @@ class _Progress:
             follow(self, event)
 
     def start_turn(self, event: EventLike) -> None:
-        self.turn, self.step = _field(event, "turn"), None
+        self.turn, self.is_turn_open, self.is_step_open = _field(event, "turn"), True, False
         self.pending.clear()
 
     def end_turn(self, _event: EventLike) -> None:
-        self.turn = self.step = None
+        self.is_turn_open = self.is_step_open = False
         self.pending.clear()
 
     def start_step(self, event: EventLike) -> None:
-        self.step = _field(event, "step")
+        self.step, self.is_step_open = _field(event, "step"), True
 
     def end_step(self, _event: EventLike) -> None:
-        self.step = None
+        self.is_step_open = False
         self.pending.clear()
 
     def advertise(self, event: EventLike) -> None:
@@ -95,7 +97,7 @@ def closers(events: Iterable[EventLike]) -> list[dict[str, Json]]:
     progress = _Progress()
     for event in events:
         progress.follow(event)
-    if progress.turn is None:
+    if not progress.is_turn_open:
         return []
     return _number(progress, _bodies(progress))
 
@@ -109,7 +111,7 @@ def _bodies(progress: _Progress) -> list[dict[str, Json]]:
         _result(progress, call_id, call, progress.last_seq + 1 + offset)
         for offset, (call_id, call) in enumerate(progress.pending.items())
     ]
-    if progress.step is not None:
+    if progress.is_step_open:
         step = {"turn": progress.turn, "step": progress.step}
         bodies.append({"type": "step/end", "data": step})
     end = {"turn": progress.turn, "reason": {"kind": "interrupted"}}

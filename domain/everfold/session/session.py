@@ -69,7 +69,7 @@ class Session:
         """
         checked = check_header(header, session_id(header.get("id")))
         session = cls(checked, composition, means)
-        session._pending.append(created_event(checked, means.new_id()))
+        session._pending.append(created_event(checked, means))
         return session
 
     # What it is.
@@ -219,11 +219,16 @@ class Session:
         self._state = fold.state()
 
 
-def created_event(header: Mapping[str, Json], event_id: str) -> Recorded:
-    """Return the first row of a stream; the id is not in it, so that a copied row stays true."""
+def created_event(header: Mapping[str, Json], means: DecisionMeans) -> Recorded:
+    """Return the first row of a stream; the id is not in it, so that a copied row stays true.
+
+    Raises:
+        TooLargeError: the header is over the cap of an event.
+    """
     stored = {name: value for name, value in header.items() if name != "id"}
     data, _copy = encode(stored, "header")
-    state = state_bytes(data, event_id=event_id, time_ms=int(header["createdAt"]))
+    state = state_bytes(data, event_id=means.new_id(), time_ms=int(header["createdAt"]))
+    means.check_size(CREATED_TOPIC, state)
     return Recorded(str(header["id"]), HEADER_VERSION, CREATED_TOPIC, state)
 
 

@@ -62,12 +62,20 @@ def state_of(
     if snapshot.topic != snapshot_topic(composition):
         return None
     try:
-        body = orjson.loads(zlib.decompress(snapshot.state))
-    except (zlib.error, orjson.JSONDecodeError):
+        return _state(_body(snapshot), composition, fetch, fetch_rows)
+    except _UNREADABLE:
         return None
+
+
+_UNREADABLE = (zlib.error, KeyError, TypeError, ValueError, AttributeError)
+"""What reading a damaged or foreign body ends in; no snapshot is worth more than a fold."""
+
+
+def _body(snapshot: StoredSnapshot) -> Mapping[str, Json]:
+    body: Mapping[str, Json] = orjson.loads(zlib.decompress(snapshot.state))
     if version_of(body["nextSeq"] - 1) != snapshot.version:
-        return None
-    return _state(body, composition, fetch, fetch_rows)
+        raise ValueError("the snapshot is of another version than its row says")
+    return body
 
 
 def _state(

@@ -224,16 +224,17 @@ class SurfaceFold:
     def _check_tool_rewrite(self, event: EventLike, shadowed: tuple[int, ...]) -> None:
         if event.type != "tool/result":
             return
-        before = self.event(shadowed[0])
+        first = shadowed[0]
+        before = self.event(first)
         if len(shadowed) > 1 or before is None or before.type != "tool/result":
             raise ToolRewriteError(
                 f"the tool result at seq {self.next_seq} replaces {len(shadowed)} node(s) from "
-                f"{shadowed[0]} on; it may replace exactly one tool result",
+                f"{first} on; it may replace exactly one tool result",
                 seq=self.next_seq,
             )
         if not json_equal(_without_content(before.data), _without_content(event.data)):
             raise ToolRewriteError(
-                f"the tool result at seq {self.next_seq} changes more of {shadowed[0]} than the "
+                f"the tool result at seq {self.next_seq} changes more of {first} than the "
                 "content of its block",
                 seq=self.next_seq,
             )
