@@ -11,7 +11,7 @@ import pytest
 
 from everfold.cli.edge import DONE, INTERRUPTED, READER_GONE
 from everfold.host.opening import open_sessions
-from everfold.session.session import created_event
+from everfold.session.session import Session
 from tests.cli.programs import ENTRY_POINT, MODULE, PATIENCE_S, environment, run_process
 from tests.talks import text, user
 
@@ -157,9 +157,10 @@ def test_output_survives_a_terminal_that_knows_ascii_alone(quay_file: str) -> No
 
 def test_ten_thousand_sessions_are_listed(sqlite_url: str) -> None:
     with open_sessions(sqlite_url) as sessions:
-        head = sessions.create("s").header
-        ids = (f"n-{number:05}" for number in range(10_000))
-        sessions.store.append([created_event({**head, "id": each}, each) for each in ids])
+        header = sessions.create("s").header
+        parts = (sessions.composition, sessions.means)
+        made = [Session.create({**header, "id": f"n-{n:05}"}, *parts) for n in range(10_000)]
+        sessions.store.append([row for session in made for row in session.collect_events()])
 
     outcome = run_process("list", "--store", sqlite_url)
 
