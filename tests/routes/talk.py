@@ -28,13 +28,19 @@ class Talk:
 
     def ask(self, asked: LlmRequest) -> list[Chunk]:
         """Prepare, send, and return the chunks."""
-        return asyncio.run(self.asking(asked))
+        return asyncio.run(self._asking_alone(asked))
 
     async def asking(self, asked: LlmRequest) -> list[Chunk]:
         """As `ask`, inside a running event loop."""
         prepared = await self.route.prepare(asked)
         self.dispatched.append(prepared)
         return [chunk async for chunk in self.route.stream(prepared)]
+
+    async def _asking_alone(self, asked: LlmRequest) -> list[Chunk]:
+        try:
+            return await self.asking(asked)
+        finally:
+            await cast(Any, self.route).close()
 
     def failure(self, asked: LlmRequest) -> LlmFailure:
         """Return how a request fails.

@@ -112,7 +112,7 @@ def _said(refusal: Refusal, secrets: Sequence[str]) -> str:
 
 def _code(refusal: Refusal) -> FailureCode:
     by_code = _BY_CODE.get(refusal.code or "")
-    if by_code in _DECISIVE:
+    if by_code is not None and by_code in _DECISIVE:
         return by_code
     if refusal.status is None:
         return by_code or _by_number(refusal.code) or FailureCode.SERVER

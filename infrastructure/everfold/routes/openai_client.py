@@ -15,6 +15,7 @@ try:
         APITimeoutError,
         AsyncOpenAI,
         AsyncStream,
+        DefaultAsyncHttpxClient,
         Timeout,
     )
 except ImportError as error:
@@ -31,15 +32,18 @@ _JSON = {"headers": {"Content-Type": "application/json"}}
 def clients(settings: RouteSettings) -> ClientPerLoop:
     """Return the clients of a route; they neither retry nor time out by themselves.
 
-    What the SDK would take from its own environment variables goes to no other server.
+    What the SDK would take from its own environment variables goes to no other server. The HTTP
+    client is given, since the SDK's own one closes itself in whatever loop runs when it is collected.
     """
 
     def make() -> AsyncOpenAI:
+        timeout = Timeout(None, connect=settings.connect_s)
         client = AsyncOpenAI(
             api_key=_key(settings),
             base_url=settings.base_url or OFFICIAL_URL,
             max_retries=0,
-            timeout=Timeout(None, connect=settings.connect_s),
+            timeout=timeout,
+            http_client=DefaultAsyncHttpxClient(timeout=timeout),
             default_headers=dict(settings.headers),
         )
         client.organization = client.project = None

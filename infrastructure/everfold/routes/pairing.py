@@ -43,7 +43,7 @@ def with_calls_as_text(turns: Sequence[Turn]) -> Iterator[Turn]:
     """Yield turns in which calls and their answers are text, for requests that declare no tools."""
     names: dict[str, str] = {}
     for turn in turns:
-        if turn.role not in ("assistant", "tool"):
+        if not any(isinstance(part, (CallPart, AnswerPart)) for part in turn.parts):
             yield turn
             continue
         parts: list[Part] = []

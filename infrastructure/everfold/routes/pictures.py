@@ -16,7 +16,8 @@ from everfold.routes.parts import ImagePart
 from everfold.routes.text_only import attachment_of
 from everfold.session.errors import SessionError
 
-_FORMATS: Mapping[str, Literal["png", "jpeg", "webp"]] = {
+_Format = Literal["png", "jpeg", "webp"]
+_FORMATS: Mapping[str, _Format] = {
     "image/png": "png",
     "image/jpeg": "jpeg",
     "image/webp": "webp",
@@ -133,8 +134,8 @@ def _version(part: ImagePart, versions: ImageVersions, form: RequestVersion) -> 
     if version.media_type in form.media_types:
         return version
     wanted = [_FORMATS[kind] for kind in form.media_types if kind in _FORMATS]
-    spec = VersionSpec(wanted[0] if wanted else "png", form.max_edge, form.max_bytes)
-    return versions.version(attachment, spec)
+    format_: _Format = wanted[0] if wanted else "png"
+    return versions.version(attachment, VersionSpec(format_, form.max_edge, form.max_bytes))
 
 
 def _unreadable(error: Exception) -> LlmError:
