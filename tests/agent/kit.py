@@ -18,7 +18,7 @@ from everfold.llm.chunks import Chunk
 from everfold.llm.route import LlmRequest, Prepared, Route
 from everfold.plugins.plugin import Plugin
 from everfold.plugins.waterfalls import Waterfalls
-from everfold.projections.catalog import SHIPPED, detached_composition
+from everfold.projections.image_offload.plugin import plugin as image_offload
 from everfold.routes.scripted import ScriptedRoute, Step
 from everfold.session.composition import Composition, Disposer
 from everfold.session.events import EventLike, Recorded
@@ -26,6 +26,9 @@ from everfold.session.frozen import Json
 from everfold.session.ids import seq_of
 
 T = TypeVar("T")
+
+PLUGINS = (image_offload,)
+"""What the hosts of these tests have mounted, unless a test says otherwise."""
 
 PATIENCE_S = 60.0
 """After so long a hanging test fails; nothing is measured by it."""
@@ -158,12 +161,12 @@ class Host:
 
     def other(self, url: str | None = None) -> Any:
         """Return a context in which another host serves the same store, as another process would."""
-        return open_sessions(self.url if url is None else url, plugins=SHIPPED)
+        return open_sessions(self.url if url is None else url, plugins=PLUGINS)
 
 
 @contextmanager
 def hosting(
-    url: str, *, plugins: Sequence[Plugin] = SHIPPED, settings: Mapping[str, object] | None = None
+    url: str, *, plugins: Sequence[Plugin] = PLUGINS, settings: Mapping[str, object] | None = None
 ) -> Iterator[Host]:
     """Yield a host; at the end every request that was sent must equal its rebuilt self."""
     with open_sessions(url, plugins=plugins) as sessions, ExitStack() as undo:
@@ -180,8 +183,6 @@ def hosting(
 
 def fresh(plugins: Sequence[Plugin]) -> Composition:
     """Return a composition of one's own with the plugins' definitions."""
-    if tuple(plugins) == SHIPPED:
-        return detached_composition()
     composition = Composition()
     for plugin in plugins:
         composition.declare(plugin.event_types)

@@ -105,11 +105,6 @@ class Assembler:
         """The finish, None as long as there was none."""
         return self._finish
 
-    @property
-    def has_content(self) -> bool:
-        """Whether anything of an answer was delivered."""
-        return any(part.whole or any(part.texts) for part in self._parts.values())
-
     def add(self, chunk: Chunk, time: int) -> tuple[Chunk, ...]:
         """Take the next chunk, and return what was recorded for it, mended.
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from everfold.agent.cancelling import TurnCancellation, finished, start
 from everfold.agent.content import AdmitImages, Content, Part, content_of
-from everfold.agent.errors import AgentClosedError, AgentError, InputError
-from everfold.agent.inbox import Target, insertion
+from everfold.agent.errors import AgentClosedError, AgentError, InputError, TurnOpenError
+from everfold.agent.inbox import Target, disowned, insertion
 from everfold.agent.log import OwnedTurn, SessionLog, Watcher
 from everfold.agent.loop import Loop
 from everfold.agent.opening import open_turn
@@ -150,11 +150,14 @@ class Agent:
             await self.attach()
             while await self._waits(message_id):
                 await self._run_next()
-        return await asyncio.to_thread(find_turn, self.sessions, self.session_id, message_id, seq)
+        result = await asyncio.to_thread(find_turn, self.sessions, self.session_id, message_id, seq)
+        if result.kind == "open":
+            raise TurnOpenError(self.session_id, result.turn, result.start_seq)
+        return result
 
     async def stream(
         self, content: Input, *, key: str | None = None, source: Mapping[str, Json] = USER
-    ) -> AsyncIterator[Live | Stored]:
+    ) -> AsyncGenerator[Live | Stored, None]:
         """Ask, and yield pieces of answers and stored events as they come.
 
         Leaving the iteration early cancels the turn.
@@ -258,6 +261,7 @@ class Agent:
         self._check_open()
         if not self._is_attached:
             session = await (self._resume() if self._takes_over else self._log.load())
+            await self._disown(session)
             self._loop.generation = session.content_generation
             self._is_attached = True
             return
@@ -266,7 +270,16 @@ class Agent:
             # A failure of the store kept this very agent from closing its turn.
             await self._resume()
 
+    async def _disown(self, session: Session) -> None:
+        """Cancel what a fork inherited in its queues: it was said to the parent (C7)."""
+        reader = self._log.inbox
+        inherited = await asyncio.to_thread(reader.inherited, session)
+        if inherited.next_turn or inherited.next_step:
+            await self._log.append(lambda session: disowned(inherited, reader.at(session)))
+
     async def _resume(self) -> Session:
+        # A plan is made on what the host has in memory: bring that up to date first.
+        await self._log.load()
         return await asyncio.to_thread(self.sessions.resume, self.session_id)
 
     async def _waits(self, message_id: str) -> bool:

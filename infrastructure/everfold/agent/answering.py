@@ -95,7 +95,7 @@ class Answering:
         while not self.cancellation.is_set:
             step.attempts += 1
             request, seq = await self._request(step)
-            if step.repeats(request):
+            if self._is_pointless(step, request):
                 break
             attempt = await self._attempt(request, step)
             if attempt.is_repeat:
@@ -106,6 +106,10 @@ class Answering:
             if not await self._recovered(step, request, attempt, attempt.failure):
                 break
         return Ended(self._end(step))
+
+    def _is_pointless(self, step: _Step, request: LlmRequest) -> bool:
+        """Tell whether nobody wants the answer any more, or the same request was just refused."""
+        return self.cancellation.is_set or step.repeats(request)
 
     def _end(self, step: _Step) -> Mapping[str, Json]:
         if self.cancellation.reason is not None:

@@ -139,7 +139,7 @@ def _verdict(finish: Finish, attempt: Attempt) -> tuple[LlmFailure | None, bool]
     if finish.kind == "error":
         unknown = LlmFailure("the provider reported an error", FailureCode.UNKNOWN)
         return finish.failure or unknown, attempt.was_cancelled
-    if not attempt.assembler.has_content and not attempt.answer().content:
+    if not attempt.answer().content:
         return LlmFailure("the answer is empty", FailureCode.EMPTY_RESPONSE), False
     return None, attempt.was_cancelled
 

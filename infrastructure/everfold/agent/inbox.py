@@ -15,6 +15,7 @@ from everfold.session.session import Session
 Target = Literal["next-turn", "next-step"]
 
 SPLICED = "agent/inbox/spliced"
+_TARGETS: tuple[Target, ...] = ("next-turn", "next-step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,13 @@ class InboxReader:
                 self._known = known
         return known
 
+    def inherited(self, session: Session) -> Inbox:
+        """Return the inbox that a fork took over, empty for other sessions; reads the prefix."""
+        if session.inherited_count == 0:
+            return Inbox()
+        last = session.inherited_count - 1
+        return Inbox().followed(self._sessions.log(self._session_id, last=last))
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -117,8 +125,27 @@ def claim(inbox: Inbox, target: Target, count: int | None = None) -> Claim:
     return Claim(tuple(messages), _joined(target, wishes))
 
 
-def _removal(target: Target, **outcome: str) -> AppendEvent:
-    data: Json = {"target": target, "start": 0, "removedCount": 1, "inserted": [], **outcome}
+def disowned(inherited: Inbox, inbox: Inbox) -> list[AppendEvent]:
+    """Return the events that cancel what waited in the parent when a fork was made (C7).
+
+    Args:
+        inherited: the inbox at the cut.
+        inbox: the inbox now.
+    """
+    wishes = []
+    for target in _TARGETS:
+        gone = [item.get("id") for item in inherited.queue(target)]
+        kept = 0
+        for item in inbox.queue(target):
+            if item.get("id") in gone:
+                wishes.append(_removal(target, start=kept, outcome="canceled"))
+            else:
+                kept += 1
+    return wishes
+
+
+def _removal(target: Target, *, start: int = 0, **outcome: str) -> AppendEvent:
+    data: Json = {"target": target, "start": start, "removedCount": 1, "inserted": [], **outcome}
     return AppendEvent(SPLICED, data)
 
 
