@@ -5,7 +5,6 @@ import pytest
 from everfold.attachments.versions import RequestVersions
 from everfold.llm.chunks import (
     BlockStart,
-    Chunk,
     Finish,
     ReasoningDelta,
     TextDelta,
@@ -18,7 +17,7 @@ from tests.providers.strict_fake import StrictFake
 from tests.routes.anthropic_kit import claude, events, refused_amid
 from tests.routes.conftest import Talking
 from tests.routes.kit import LOOK, request, user
-from tests.routes.talk import Talk, blocks, finish
+from tests.routes.talk import Talk, blocks, finish, usage
 
 
 @pytest.fixture
@@ -31,22 +30,18 @@ THINKING = {"type": "content_block_start", "index": 0}
 STOP = {"type": "message_stop"}
 
 
-def message_start(**usage: int) -> dict[str, object]:
-    return {"type": "message_start", "message": {"content": [], "usage": usage}}
+def message_start(**counts: int) -> dict[str, object]:
+    return {"type": "message_start", "message": {"content": [], "usage": counts}}
 
 
 def ended(reason: str, **more: object) -> dict[str, object]:
     return {"type": "message_delta", "delta": {"stop_reason": reason, **more}}
 
 
-def last_usage(chunks: list[Chunk]) -> Usage:
-    return [chunk for chunk in chunks if isinstance(chunk, Usage)][-1]
-
-
 def test_text_is_streamed_in_pieces(fake: StrictFake, talk: Talk) -> None:
     fake.will(Answer("Hello there", piece=6))
 
-    chunks = [chunk for chunk in talk.ask(HI) if not isinstance(chunk, Usage)]
+    chunks = talk.ask(HI)
 
     assert chunks[:3] == [BlockStart(0, "text"), TextDelta(0, "Hello "), TextDelta(0, "there")]
     assert blocks(chunks) == [{"type": "text", "text": "Hello there"}]
@@ -58,7 +53,7 @@ def test_thinking_is_a_reasoning_block_of_its_own(fake: StrictFake, talk: Talk) 
 
     chunks = talk.ask(HI)
 
-    assert chunks[1:4] == [
+    assert chunks[:3] == [
         BlockStart(0, "reasoning"),
         ReasoningDelta(0, "hm"),
         ReasoningDelta(0, "mm"),
@@ -94,16 +89,7 @@ def test_a_call_without_arguments_has_an_empty_object(fake: StrictFake, talk: Ta
 def test_usage_counts_cached_tokens_as_input(fake: StrictFake, talk: Talk) -> None:
     fake.will(Answer(input_tokens=90, output_tokens=7, cached_tokens=64, cache_write_tokens=20))
 
-    assert last_usage(talk.ask(HI)) == Usage(90, 7, 97, 64, 20)
-
-
-def test_input_tokens_are_known_before_the_answer(fake: StrictFake, talk: Talk) -> None:
-    fake.will(Answer(input_tokens=90))
-
-    first = talk.ask(HI)[0]
-
-    assert isinstance(first, Usage)
-    assert first.input_tokens == 90
+    assert usage(talk.ask(HI)) == Usage(90, 7, 97, 64, 20)
 
 
 def test_tokens_of_thinking_are_counted(fake: StrictFake, talk: Talk) -> None:
@@ -112,7 +98,7 @@ def test_tokens_of_thinking_are_counted(fake: StrictFake, talk: Talk) -> None:
     delta = {**ended("end_turn"), "usage": counts}
     fake.will(events(message_start(input_tokens=5, output_tokens=1), text, delta, STOP))
 
-    assert last_usage(talk.ask(HI)) == Usage(5, 9, 14, None, None, 6)
+    assert usage(talk.ask(HI)) == Usage(5, 9, 14, None, None, 6)
 
 
 REASONS = [

@@ -46,6 +46,10 @@ class _Block:
     def text(self) -> str:
         return "".join(self.texts)
 
+    @property
+    def says_something(self) -> bool:
+        return self.kind not in ("text", "thinking") or bool(self.text) or bool(self.entry())
+
     def entry(self) -> dict[str, Any] | None:
         """Return what the provider wants back of it; nothing of a block that was cut."""
         if not self.is_complete:
@@ -91,7 +95,7 @@ class MessagesReader:
         """
         match event["type"]:
             case "message_start":
-                return self._counted(event["message"].get("usage"))
+                self._count(event["message"].get("usage"))
             case "content_block_start":
                 return self._opened(_whole(event, "index"), event["content_block"])
             case "content_block_delta":
@@ -100,7 +104,7 @@ class MessagesReader:
                 return self._closed(_whole(event, "index"))
             case "message_delta":
                 self._stop = {**self._stop, **event["delta"]}
-                return self._counted(event.get("usage"))
+                self._count(event.get("usage"))
             case "message_stop":
                 self._is_over = True
             case "error":
@@ -108,7 +112,7 @@ class MessagesReader:
         return ()
 
     def end(self) -> Iterable[Chunk]:
-        """Return the finish.
+        """Return usage and finish.
 
         Raises:
             LlmError: TRANSPORT for an answer that was cut off, EMPTY_RESPONSE for one with nothing
@@ -122,11 +126,12 @@ class MessagesReader:
                 raise LlmError(empty())
             text = "the answer broke off before its end"
             raise LlmError(LlmFailure(text, FailureCode.TRANSPORT))
-        if not self._blocks:
+        if not any(block.says_something for block in self._blocks.values()):
             raise LlmError(empty())
         in_order = [self._blocks[index] for index in sorted(self._blocks)]
         state = replay_state([block.entry() for block in in_order])
-        return (Finish(self._finish(reason), replay_state=state),)
+        finish = Finish(self._finish(reason), replay_state=state)
+        return (self._usage(), finish) if self._counts else (finish,)
 
     def _finish(self, reason: object) -> FinishKind:
         """Return why it ended; the content decides about calls, since gateways confuse the words."""
@@ -135,8 +140,8 @@ class MessagesReader:
         calls = any(block.kind == "tool_use" for block in self._blocks.values())
         return "tool-calls" if calls else "stop"
 
-    def _counted(self, usage: Mapping[str, Any] | None) -> Iterator[Chunk]:
-        """Yield the counts so far; later ones are totals too and replace earlier ones."""
+    def _count(self, usage: Mapping[str, Any] | None) -> None:
+        """Take note of counts; they are totals, later ones replace earlier ones."""
         if not usage:
             return
         for name in _COUNTS:
@@ -144,11 +149,13 @@ class MessagesReader:
                 self._counts[name] = usage[name]
         details = usage.get("output_tokens_details") or {}
         self._reasoning_tokens = details.get("thinking_tokens", self._reasoning_tokens)
+
+    def _usage(self) -> Usage:
         read = self._counts.get("cache_read_input_tokens")
         written = self._counts.get("cache_creation_input_tokens")
         taken = self._counts.get("input_tokens", 0) + (read or 0) + (written or 0)
         given = self._counts.get("output_tokens", 0)
-        yield Usage(taken, given, taken + given, read, written, self._reasoning_tokens)
+        return Usage(taken, given, taken + given, read, written, self._reasoning_tokens)
 
     def _opened(self, index: int, opened: Mapping[str, Any]) -> Iterator[Chunk]:
         kind = _text(opened, "type")

@@ -46,6 +46,9 @@ class Sdk:
 def connect(settings: RouteSettings) -> Sdk:
     """Return the SDK set up by settings; nothing is sent yet, and no request is ever repeated by it.
 
+    The HTTP client is given, since the SDK's own one closes itself in whatever loop runs when it is
+    collected.
+
     Raises:
         ImportError: the SDK is not installed; the message names the extra.
     """
@@ -53,11 +56,13 @@ def connect(settings: RouteSettings) -> Sdk:
     base_url = (settings.base_url or OFFICIAL_URL).rstrip("/").removesuffix("/v1")
 
     def make() -> Any:
+        timeout = anthropic.Timeout(None, connect=settings.connect_s)
         return anthropic.AsyncAnthropic(
             api_key=_key(settings),
             base_url=base_url,
             max_retries=0,
-            timeout=anthropic.Timeout(None, connect=settings.connect_s),
+            timeout=timeout,
+            http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout),
             default_headers=dict(settings.headers),
         )
 
@@ -126,7 +131,9 @@ class Events:
             async with asyncio.timeout(_DRAIN_S):
                 async for _ in rest:
                     pass
-        except (TimeoutError, *self._transport):
+        except TimeoutError:
+            return
+        except self._transport:
             return
 
     async def close(self) -> None:
