@@ -1,12 +1,13 @@
 """The static assembly for detached readers: every shipped interpreter, no listener (R312)."""
 
 from everfold.plugins.plugin import Plugin
+from everfold.projections.compaction.plugin import plugin as compaction
 from everfold.projections.image_offload.plugin import plugin as image_offload
 from everfold.projections.tool_result_pruner.plugin import plugin as tool_result_pruner
 from everfold.session.composition import Composition
 from everfold.session.vocabulary import CORE
 
-SHIPPED: tuple[Plugin, ...] = (image_offload, tool_result_pruner)
+SHIPPED: tuple[Plugin, ...] = (compaction, image_offload, tool_result_pruner)
 """The plugins that come with everfold."""
 
 

@@ -1,0 +1,184 @@
+"""Automatic compactions: before a step under pressure, and after a request that was too long (R287, D6)."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from everfold.llm.failure import FailureCode
+from everfold.plugins.waterfalls import (
+    PreStepAnswer,
+    PreStepQuestion,
+    RequestErrorAnswer,
+    RequestErrorQuestion,
+    Retry,
+)
+from everfold.projections.compaction import wishes
+from everfold.projections.compaction.bracket import lock_of, open_turn
+from everfold.projections.compaction.engine import Compactor, NothingToDo
+from everfold.projections.compaction.errors import CompactionCancelledError, CompactionError
+from everfold.projections.compaction.job import CompactionWish, Trigger
+from everfold.projections.compaction.watching import SessionWatch, Watched
+from everfold.projections.token_meter.meter import estimate, tools_of
+from everfold.projections.token_meter.prices import message_price
+from everfold.projections.token_meter.pricing import route_pricing
+from everfold.session.access import SessionAccess
+from everfold.session.deciding import AppendEvent
+from everfold.session.frozen import Json
+from everfold.session.session import Session
+
+_SYSTEM = "system/message"
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """How full a context window is.
+
+    Attributes:
+        tokens: what the next request will cost.
+        fixed: what of it no compaction can change: the system prompt and the tools.
+    """
+
+    tokens: int
+    fixed: int
+    window: int
+
+    def is_over(self, threshold: float) -> bool:
+        """Whether a share of the window is used."""
+        return self.tokens >= threshold * self.window
+
+    def is_hopeless(self, threshold: float) -> bool:
+        """Whether the part that no compaction can change uses that share by itself."""
+        return self.fixed >= threshold * self.window
+
+
+@dataclass(frozen=True, slots=True)
+class AutomaticCompaction:
+    """Joins the waterfalls of agents; asks cheaper recoveries first.
+
+    One attempt for each message of a user, and the reason in the log when nothing came of it.
+    """
+
+    compactor: Compactor
+    watch: SessionWatch
+
+    async def before_step(
+        self, question: PreStepQuestion, ask_next: Callable[[], Awaitable[PreStepAnswer]]
+    ) -> PreStepAnswer:
+        """Summarise before a request that would fill the window; then go on in any case."""
+        answer = await ask_next()
+        takes = question.capabilities
+        window = None if takes is None else takes.context_window
+        if window is None or question.cancellation.is_set:
+            return answer
+        wish = CompactionWish(
+            trigger="pressure",
+            provider=question.provider,
+            model=question.model,
+            cancellation=question.cancellation,
+        )
+        watched = self.watch.at(question.session.session_id)
+        pressure = self.pressure(question.session.view(), watched, wish, window)
+        settings = self.compactor.settings
+        if pressure.is_over(settings.threshold) and self._may_try(wish, watched, window):
+            if pressure.is_hopeless(settings.threshold):
+                self._skip(question.session, wish, pressure, _hopeless(pressure))
+            else:
+                await self._try(question.session, wish, pressure)
+        return answer
+
+    async def after_failure(
+        self, question: RequestErrorQuestion, ask_next: Callable[[], Awaitable[RequestErrorAnswer]]
+    ) -> RequestErrorAnswer:
+        """Summarise after a context overflow, and have the request sent again.
+
+        Progress is proven by a replacement alone: an omission is none (R287).
+        """
+        is_overflow = question.failure.code == FailureCode.CONTEXT_WINDOW_EXCEEDED
+        answer = await ask_next()
+        if answer is not None or not is_overflow or question.cancellation.is_set:
+            return answer
+        access = question.session
+        before = access.view().replace_generation
+        watched = self.watch.at(access.session_id)
+        window = watched.meter.window or watched.meter.surface.fixed
+        wish = CompactionWish(
+            trigger="overflow", provider=question.provider, cancellation=question.cancellation
+        )
+        if self._may_try(wish, watched, window):
+            tokens = watched.meter.surface.fixed + tools_of(watched.meter.header)
+            await self._try(access, wish, Pressure(tokens, 0, window))
+        return Retry(spends_budget=False) if access.view().replace_generation > before else None
+
+    def pressure(
+        self, session: Session, watched: Watched, wish: CompactionWish, window: int
+    ) -> Pressure:
+        """Return how full the window of a request's model is.
+
+        Raises:
+            MeterError: the route gave another number of prices than there are images.
+        """
+        pricing = route_pricing(self.compactor.route_of(wish.provider), wish.model)
+        event = session.latest("request/header")
+        header = None if event is None else _asking(event.data["header"], wish)
+        if watched.fault is None:
+            tokens = estimate(watched.meter, pricing, header)
+        else:
+            tokens = tools_of(header) + sum(map(message_price, session.messages()))
+        return Pressure(tokens, tools_of(header) + _head_price(session), window)
+
+    def _may_try(self, wish: CompactionWish, watched: Watched, window: int) -> bool:
+        regrown = int(self.compactor.settings.regrowth * window)
+        return watched.attempts.allows(wish.trigger, watched.meter.total, regrown)
+
+    async def _try(self, access: SessionAccess, wish: CompactionWish, pressure: Pressure) -> None:
+        """Summarise; a failure is in the log already, and the turn goes on."""
+        try:
+            outcome = await self.compactor.compact(access, wish)
+        except CompactionCancelledError:
+            return
+        except CompactionError as error:
+            if lock_of(access.view()) is None and not _is_logged(access, self.watch):
+                self._skip(access, wish, pressure, str(error))
+            return
+        if isinstance(outcome, NothingToDo):
+            self._skip(access, wish, pressure, outcome.reason)
+
+    def _skip(
+        self, access: SessionAccess, wish: CompactionWish, pressure: Pressure, reason: str
+    ) -> None:
+        trigger: Trigger = wish.trigger
+
+        def plan(session: Session) -> list[AppendEvent]:
+            turn: Json = open_turn(session)
+            return [wishes.skipped(turn, trigger, reason, pressure.tokens, pressure.window)]
+
+        access.append(plan)
+
+
+def _is_logged(access: SessionAccess, watch: SessionWatch) -> bool:
+    """Tell whether the newest attempt is one for the newest words, so that its reason is logged."""
+    attempts = watch.at(access.session_id).attempts
+    return max(attempts.tried_seq, attempts.skipped_seq) > attempts.words_seq
+
+
+def _hopeless(pressure: Pressure) -> str:
+    return (
+        f"system prompt and tools alone take {pressure.fixed} of {pressure.window} tokens, so no "
+        "compaction can help; shorten them, or choose a model with a larger context window"
+    )
+
+
+def _asking(header: Json, wish: CompactionWish) -> Json:
+    """Return the header with the provider and model that are asked next."""
+    config = header["config"]
+    if (config.get("provider"), config.get("model")) == (wish.provider, wish.model):
+        return header
+    return {**header, "config": {**config, "provider": wish.provider, "model": wish.model}}
+
+
+def _head_price(session: Session) -> int:
+    """Return what the leading system message costs."""
+    nodes = session.nodes
+    event = session.event(nodes[0]) if nodes else None
+    if event is None or event.type != _SYSTEM:
+        return 0
+    return message_price(event.data["message"])

@@ -1,0 +1,188 @@
+"""What the model is asked for a summary: the conversation's own prefix, in as many passes as fit (R285, D13)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from everfold.llm.route import LlmRequest
+from everfold.projections.compaction.errors import CompactionSummaryError
+from everfold.projections.compaction.pairing import whole_pairs, without_tools
+from everfold.projections.compaction.wishes import PLUGIN, framed
+from everfold.projections.token_meter.prices import (
+    OVERHEAD,
+    message_price,
+    text_price,
+    tools_price,
+    utf16_length,
+)
+
+Message = Mapping[str, Any]
+
+SMALLEST_INPUT = 64
+"""Tokens of conversation that a pass must have room for."""
+
+_SHARE_OF_PROMPT = 2
+"""Head prompt and tools are left out of a pass when they take more than one part in so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Messages that are not divided: a call and its results, or one message.
+
+    Attributes:
+        price: as the route prices them.
+    """
+
+    messages: tuple[Message, ...]
+    price: int
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryInput:
+    """What a summary is made of.
+
+    Attributes:
+        head: the derived system prompt, none if there is none.
+        units: the conversation that is summarised, in order.
+        config: what the requests are sent with.
+        tools: the conversation's tools, so that its prefix stays the one that caches know.
+        instruction: what the model is asked to do.
+        limit: what one request may cost; None for any.
+    """
+
+    session_id: str
+    compaction_id: str
+    head: tuple[Message, ...]
+    units: tuple[Unit, ...]
+    config: Mapping[str, Any]
+    tools: Sequence[Any]
+    instruction: str
+    limit: int | None
+
+    @property
+    def price(self) -> int:
+        """What the summarised conversation costs."""
+        return sum(unit.price for unit in self.units)
+
+    def fitted(self) -> "SummaryInput":
+        """Return this input without prompt and tools if these take up too much of the limit."""
+        if self.limit is None or self._overhead() * _SHARE_OF_PROMPT <= self.limit:
+            return self
+        bare = replace(self, tools=())
+        if bare._overhead() * _SHARE_OF_PROMPT <= self.limit:
+            return bare
+        return replace(bare, head=())
+
+    def room(self, previous: Sequence[Any]) -> int | None:
+        """Return what of the conversation fits into a pass, None for all of it.
+
+        Args:
+            previous: content of the summary of the passes before; empty for the first.
+
+        Raises:
+            CompactionSummaryError: hardly anything fits.
+        """
+        if self.limit is None:
+            return None
+        carried = message_price(_carried(self, previous)) if previous else 0
+        room = self.limit - self._overhead() - carried
+        if room < SMALLEST_INPUT:
+            raise CompactionSummaryError(
+                f"the model that summarises takes {self.limit} tokens of input, which leaves "
+                f"{max(room, 0)} for the conversation; choose one with a larger context window"
+            )
+        return room
+
+    def request(self, units: Sequence[Unit], previous: Sequence[Any]) -> LlmRequest:
+        """Return the request of one pass."""
+        messages = [message for unit in units for message in unit.messages]
+        messages = whole_pairs(messages) if self.tools else without_tools(messages)
+        carried = [_carried(self, previous)] if previous else []
+        asked = _message(self, "request", [_text(self.instruction)])
+        header: dict[str, Any] = {"config": dict(self.config)}
+        if self.tools:
+            header["tools"] = list(self.tools)
+        return LlmRequest(header, (*self.head, *carried, *messages, asked), self.session_id)
+
+    def _overhead(self) -> int:
+        head = sum(map(message_price, self.head))
+        asked = text_price(self.instruction) + 2 * OVERHEAD
+        return head + asked + tools_price(list(self.tools))
+
+
+def passes(made_of: SummaryInput, units: Sequence[Unit], previous: Sequence[Any]) -> Iterator[Unit]:
+    """Yield the units of the next pass: as many of the first ones as fit, at least one.
+
+    A unit that fits no pass by itself is given as text that is shortened in the middle.
+
+    Raises:
+        CompactionSummaryError: hardly anything fits.
+    """
+    room = made_of.room(previous)
+    taken = 0
+    for unit in units:
+        if room is not None and taken + unit.price > room:
+            if taken == 0:
+                yield shortened(unit, room)
+            return
+        taken += unit.price
+        yield unit
+
+
+def shortened(unit: Unit, room: int) -> Unit:
+    """Return a unit as one text that costs at most `room` tokens; images in it are named only."""
+    lines = [line for message in without_tools(unit.messages) for line in _lines(message)]
+    text = "\n".join(lines)
+    first = unit.messages[0]
+    # Four tokens for the block, four for the message, and the rest at two units a token for safety.
+    kept = max(room - 2 * OVERHEAD, 1) * 2
+    said = _cut(text, kept)
+    message = {
+        "id": first.get("id", "shortened"),
+        "role": "user",
+        "content": [_text(said)],
+        "source": {"kind": "plugin", "plugin": PLUGIN},
+    }
+    return Unit((message,), message_price(message))
+
+
+def _cut(text: str, kept: int) -> str:
+    if utf16_length(text) <= kept:
+        return text
+    marker = "\n[… the middle was left out, since it is too long to be summarised …]\n"
+    # Characters may take two units each, so half as many of them surely fit.
+    size = max((kept - len(marker)) // 4, 0)
+    return text[:size] + marker + (text[-size:] if size else "")
+
+
+def _lines(message: Message) -> Iterator[str]:
+    yield f"[{message.get('role')}:]"
+    for block in message["content"]:
+        kind = block.get("type") if isinstance(block, dict) else None
+        if kind in ("text", "reasoning") and isinstance(block.get("text"), str):
+            yield block["text"]
+        else:
+            attachment = block.get("attachment") if isinstance(block, dict) else None
+            name = attachment.get("name") if isinstance(attachment, dict) else None
+            yield f"[{kind or 'block'}{f' {name}' if isinstance(name, str) else ''}]"
+
+
+def _carried(made_of: SummaryInput, previous: Sequence[Any]) -> Message:
+    return _message(made_of, "carried", framed(previous))
+
+
+def _message(made_of: SummaryInput, what: str, content: list[Any]) -> Message:
+    return {
+        "id": f"compaction-{what}-{made_of.compaction_id}",
+        "role": "user",
+        "content": content,
+        "source": {
+            "kind": "plugin",
+            "plugin": PLUGIN,
+            "compactionId": made_of.compaction_id,
+        },
+    }
+
+
+def _text(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
