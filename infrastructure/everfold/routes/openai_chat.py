@@ -7,7 +7,7 @@ from pydantic import Field
 
 from everfold.llm.chunks import Chunk
 from everfold.llm.route import Capabilities, LlmRequest, Prepared
-from everfold.routes.limits import RouteLimits
+from everfold.routes.incremental import Projected, Projections
 from everfold.routes.openai_chat_reader import ChatReader
 from everfold.routes.openai_client import ERRORS, clients, streaming
 from everfold.routes.pairing import arguments_text
@@ -21,7 +21,7 @@ from everfold.routes.preparing import (
     sent_of,
     wire_bytes,
 )
-from everfold.routes.projection import AccessPath, project
+from everfold.routes.projection import AccessPath
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings
 from everfold.routes.text_only import image_tokens
@@ -68,7 +68,8 @@ class OpenAiChatRoute:
         versions: ImageVersions,
         access_path: AccessPath = lambda _attachment: None,
     ) -> None:
-        self._settings, self._versions, self._access_path = settings, versions, access_path
+        self._settings, self._versions = settings, versions
+        self._projections = Projections(settings.provider, access_path)
         self._limits = settings.route_limits()
         self._clients = clients(settings)
         self._sender = Sender(ERRORS, settings.timeouts(), settings.secrets())
@@ -90,13 +91,14 @@ class OpenAiChatRoute:
         """As `Route.prepare`."""
         model = request.config["model"]
         limits = self._limits.of(model)
-        tools = request.header.get("tools") or ()
-        turns = project(
-            request.messages, self.provider, model, limits, self._access_path, bool(tools)
-        )
-        body = _Body(self._settings, limits)
+        projected = self._projections.of(request, limits)
+        body = _Body(self._settings, request, projected)
         return await prepared_inline(
-            turns, self._versions, limits, lambda turns, inline: body.built(request, turns, inline)
+            projected.turns,
+            self._versions,
+            limits,
+            lambda _, inline: body.built(inline),
+            projected.images,
         )
 
     def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
@@ -114,19 +116,18 @@ class OpenAiChatRoute:
 class _Body:
     """Writes the body of a request."""
 
-    def __init__(self, settings: ChatSettings, limits: RouteLimits) -> None:
-        self._settings, self._limits = settings, limits
+    def __init__(self, settings: ChatSettings, request: LlmRequest, projected: Projected) -> None:
+        self._settings, self._request, self._projected = settings, request, projected
         self._inline: Mapping[int, Inline] = {}
         self._built = Built()
 
-    def built(
-        self, request: LlmRequest, turns: Sequence[Turn], inline: Mapping[int, Inline]
-    ) -> Built:
+    def built(self, inline: Mapping[int, Inline]) -> Built:
         self._inline, self._built = inline, Built()
-        settings, config = self._settings, request.config
+        settings, request = self._settings, self._request
+        config = request.config
         body: Json = {
             "model": config["model"],
-            "messages": [message for turn in turns for message in self._messages(turn)],
+            "messages": self._projected.items(self._messages),
         }
         if request.header.get("tools"):
             body["tools"] = [

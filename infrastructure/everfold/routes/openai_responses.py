@@ -12,11 +12,11 @@ from everfold.llm.chunks import Chunk
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.route import Capabilities, LlmRequest, Prepared
 from everfold.routes.checks import check_images
+from everfold.routes.incremental import Projected, Projections
 from everfold.routes.limits import RouteLimits
 from everfold.routes.openai_client import ERRORS, OFFICIAL_URL, clients, streaming
 from everfold.routes.openai_responses_body import file_ids, responses_body
 from everfold.routes.openai_responses_reader import ResponsesReader
-from everfold.routes.parts import Turn, images_in
 from everfold.routes.pictures import ImageVersions, Picture, data_url, pictures_of, read_bytes
 from everfold.routes.preparing import (
     capabilities_of,
@@ -25,7 +25,7 @@ from everfold.routes.preparing import (
     sent_of,
     wire_bytes,
 )
-from everfold.routes.projection import AccessPath, project
+from everfold.routes.projection import AccessPath
 from everfold.routes.rejections import Sent
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings, Seconds
@@ -35,6 +35,7 @@ from everfold.routes.uploads import UploadBook, account_of
 _PATH = "/responses"
 _UPLOADS_AT_ONCE = 4
 _GONE = re.compile(r"no such|not (be )?found|does not exist|expired|deleted|no longer")
+_FILE_ID = re.compile(r"[A-Za-z0-9_-]+")
 _FATAL = frozenset((FailureCode.AUTH, FailureCode.CANCELLED))
 
 
@@ -71,7 +72,8 @@ class OpenAiResponsesRoute:
         uploads: UploadBook,
         access_path: AccessPath = lambda _attachment: None,
     ) -> None:
-        self._settings, self._versions, self._access_path = settings, versions, access_path
+        self._settings, self._versions = settings, versions
+        self._projections = Projections(settings.provider, access_path)
         self._limits = settings.route_limits()
         self._clients = clients(settings)
         self._sender = Sender(ERRORS, settings.timeouts(), settings.secrets())
@@ -102,13 +104,10 @@ class OpenAiResponsesRoute:
             raise LlmError(LlmFailure(text, FailureCode.INVALID_REQUEST))
         model = request.config["model"]
         limits = self._limits_of(model)
-        tools = request.header.get("tools") or ()
-        turns = project(
-            request.messages, self.provider, model, limits, self._access_path, bool(tools)
-        )
+        projected = self._projections.of(request, limits)
         if limits.files is None:
-            return await self._inline(request, turns, limits)
-        return await self._by_reference(request, turns, limits, limits.files.budget())
+            return await self._inline(request, projected, limits)
+        return await self._by_reference(request, projected, limits, limits.files.budget())
 
     async def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
         """As `Route.stream`; a file that the provider lost is uploaded again at the next attempt."""
@@ -132,37 +131,38 @@ class OpenAiResponsesRoute:
         return limits if self._settings.has_files else limits.model_copy(update={"files": None})
 
     async def _inline(
-        self, request: LlmRequest, turns: Sequence[Turn], limits: RouteLimits
+        self, request: LlmRequest, projected: Projected, limits: RouteLimits
     ) -> Prepared:
         return await prepared_inline(
-            turns,
+            projected.turns,
             self._versions,
             limits,
-            lambda turns, inline: responses_body(
+            lambda _, inline: responses_body(
                 request,
-                turns,
+                projected,
                 lambda image: {
                     "image_url": data_url(inline[image.at].picture, inline[image.at].text)
                 },
             ),
+            projected.images,
         )
 
     async def _by_reference(
         self,
         request: LlmRequest,
-        turns: Sequence[Turn],
+        projected: Projected,
         limits: RouteLimits,
         budget: ImageBudget,
     ) -> Prepared:
-        pictures = await pictures_of(images_in(turns), self._versions, limits.request_version)
+        pictures = await pictures_of(projected.images, self._versions, limits.request_version)
         check_images([picture.sent(is_inline=False) for picture in pictures], budget, limits)
         try:
             ids = await self._files.ids(pictures, limits)
         except LlmError as error:
             if error.failure.code in _FATAL:
                 raise
-            return await self._inline(request, turns, limits)
-        built = responses_body(request, turns, lambda image: {"file_id": ids[image.at]})
+            return await self._inline(request, projected, limits)
+        built = responses_body(request, projected, lambda image: {"file_id": ids[image.at]})
         return prepared(built, pictures, budget, limits, is_inline=False)
 
 
@@ -203,7 +203,8 @@ class _Files:
         said = error.failure.message
         if not _GONE.search(said.lower()):
             return error
-        gone = [file_id for file_id in dict.fromkeys(file_ids(body)) if file_id in said]
+        named = frozenset(_FILE_ID.findall(said))
+        gone = [file_id for file_id in dict.fromkeys(file_ids(body)) if file_id in named]
         for file_id in gone:
             self.book.forget(self.account, file_id)
         if not gone:

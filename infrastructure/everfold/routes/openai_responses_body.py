@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from everfold.llm.route import LlmRequest
+from everfold.routes.incremental import Projected
 from everfold.routes.pairing import arguments_text
 from everfold.routes.parts import AnswerPart, CallPart, ImagePart, TextPart, ThoughtPart, Turn
 from everfold.routes.preparing import Built
@@ -15,15 +16,17 @@ ImageSource = Callable[[ImagePart], Json]
 FAILED = "[The call failed:]"
 
 
-def responses_body(request: LlmRequest, turns: Sequence[Turn], source: ImageSource) -> Built:
+def responses_body(request: LlmRequest, projected: Projected, source: ImageSource) -> Built:
     """Return the body of a request; nothing is stored at the provider, reasoning comes encrypted."""
     built = Built()
-    instructions, rest = _instructions(turns)
+    instructions = _instructions(projected.turns)
     config = request.config
     body: Json = {"model": config["model"]}
     if instructions is not None:
         body["instructions"] = instructions
-    body["input"] = [item for turn in rest for item in _items(turn, source, built)]
+    body["input"] = projected.items(
+        lambda turn: list(_items(turn, source, built)), since=0 if instructions is None else 1
+    )
     if request.header.get("tools"):
         body["tools"] = [
             {"type": "function", **tool, "strict": False} for tool in request.header["tools"]
@@ -41,10 +44,9 @@ def responses_body(request: LlmRequest, turns: Sequence[Turn], source: ImageSour
     return built
 
 
-def _instructions(turns: Sequence[Turn]) -> tuple[str | None, Sequence[Turn]]:
-    if turns and turns[0].role == "system":
-        return _text(turns[0].parts), turns[1:]
-    return None, turns
+def _instructions(turns: Sequence[Turn]) -> str | None:
+    """Return the system prompt that opens a conversation."""
+    return _text(turns[0].parts) if turns and turns[0].role == "system" else None
 
 
 def _items(turn: Turn, source: ImageSource, built: Built) -> Iterator[Json]:

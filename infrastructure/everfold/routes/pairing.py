@@ -4,7 +4,7 @@ The log keeps what happened. On the wire each call has one answer directly after
 without a call becomes text where it stood, so nothing that was said is lost.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,24 +22,55 @@ INVALID_ARGUMENTS = "invalid_json"
 """The key under which a provider gets arguments that are no JSON object."""
 
 
-def paired(turns: Sequence[Turn], rule: ToolIds) -> list[Turn]:
-    """Return turns in which every call is answered in the turn after it, under ids that `rule` allows.
+class Pairing:
+    """Pairs calls and answers turn by turn; one exchange, from an assistant turn on, is held back.
 
+    In what comes out every call is answered in the turn after it, under ids that `rule` allows.
     Answers may stand in user turns and are gathered from those up to the next assistant turn.
     """
-    ids = WireIds(rule)
-    result: list[Turn] = []
-    for assistant, following in _exchanges(turns):
-        if assistant is not None and any(isinstance(part, CallPart) for part in assistant.parts):
-            result.extend(_exchange(assistant, following, ids))
-            continue
-        if assistant is not None:
-            result.append(assistant)
-        result.extend(_without_strays(turn) for turn in following)
-    return result
+
+    def __init__(self, rule: ToolIds) -> None:
+        self._ids = WireIds(rule)
+        self._assistant: Turn | None = None
+        self._following: list[Turn] = []
+
+    def add(self, turn: Turn) -> list[Turn]:
+        """Take the next turn, with original ids; return the turns that are settled by it."""
+        if turn.role != "assistant":
+            self._following.append(turn)
+            return []
+        settled, _ = self._exchange()
+        self._assistant, self._following = turn, []
+        return settled
+
+    def rest(self) -> list[Turn]:
+        """Return the turns held back, as they are if nothing follows; `add` may go on after this."""
+        turns, given = self._exchange()
+        self._ids.take_back([call.id for call in self._calls()], given)
+        return turns
+
+    def _calls(self) -> list[CallPart]:
+        parts = () if self._assistant is None else self._assistant.parts
+        return [part for part in parts if isinstance(part, CallPart)]
+
+    def _exchange(self) -> tuple[list[Turn], list[str]]:
+        """Return the exchange held back, paired, and the ids that were given to its calls."""
+        calls = self._calls()
+        if self._assistant is not None and calls:
+            given = [self._ids.give(call.id) for call in calls]
+            return list(_exchange(self._assistant, calls, given, self._following)), given
+        first = [] if self._assistant is None else [self._assistant]
+        return [*first, *map(_without_strays, self._following)], []
 
 
-def with_calls_as_text(turns: Sequence[Turn]) -> Iterator[Turn]:
+def paired(turns: Iterable[Turn], rule: ToolIds) -> list[Turn]:
+    """Return all turns of a conversation as `Pairing` gives them."""
+    pairing = Pairing(rule)
+    result = [settled for turn in turns for settled in pairing.add(turn)]
+    return [*result, *pairing.rest()]
+
+
+def with_calls_as_text(turns: Iterable[Turn]) -> Iterator[Turn]:
     """Yield turns in which calls and their answers are text, for requests that declare no tools."""
     names: dict[str, str] = {}
     for turn in turns:
@@ -82,25 +113,12 @@ def arguments_of(call: CallPart) -> dict[str, Any]:
     return value if isinstance(value, dict) else {INVALID_ARGUMENTS: call.arguments}
 
 
-def _exchanges(turns: Sequence[Turn]) -> Iterator[tuple[Turn | None, list[Turn]]]:
-    """Yield each assistant turn with the turns up to the next one; first those before any."""
-    assistant: Turn | None = None
-    following: list[Turn] = []
-    for turn in turns:
-        if turn.role == "assistant":
-            yield assistant, following
-            assistant, following = turn, []
-        else:
-            following.append(turn)
-    yield assistant, following
-
-
-def _exchange(assistant: Turn, following: Sequence[Turn], ids: WireIds) -> Iterator[Turn]:
+def _exchange(
+    assistant: Turn, calls: Sequence[CallPart], wire_ids: Sequence[str], following: Sequence[Turn]
+) -> Iterator[Turn]:
     """Yield an assistant turn that calls, the turn that answers, and what else followed."""
-    calls = [part for part in assistant.parts if isinstance(part, CallPart)]
     answers: list[AnswerPart | None] = [None] * len(calls)
     rest = [_taking(turn, calls, answers) for turn in following]
-    wire_ids = [ids.give(call.id) for call in calls]
     renamed = iter(wire_ids)
     parts = tuple(
         replace(part, id=next(renamed)) if isinstance(part, CallPart) else part

@@ -133,9 +133,16 @@ def _version(part: ImagePart, versions: ImageVersions, form: RequestVersion) -> 
     version = versions.version(attachment, spec)
     if version.media_type in form.media_types:
         return version
-    wanted = [_FORMATS[kind] for kind in form.media_types if kind in _FORMATS]
-    format_: _Format = wanted[0] if wanted else "png"
+    format_ = _wanted(form.media_types)
     return versions.version(attachment, VersionSpec(format_, form.max_edge, form.max_bytes))
+
+
+def _wanted(media_types: Sequence[str]) -> _Format:
+    """Return the first format that a route takes and that can be made."""
+    for kind in media_types:
+        if kind in _FORMATS:
+            return _FORMATS[kind]
+    return "png"
 
 
 def _unreadable(error: Exception) -> LlmError:

@@ -43,14 +43,22 @@ Builder = Callable[[Sequence[Turn], Mapping[int, Inline]], Built]
 
 
 async def prepared_inline(
-    turns: Sequence[Turn], versions: ImageVersions, limits: RouteLimits, build: Builder
+    turns: Sequence[Turn],
+    versions: ImageVersions,
+    limits: RouteLimits,
+    build: Builder,
+    images: Sequence[ImagePart] | None = None,
 ) -> Prepared:
     """Return a request whose pictures travel in its body.
+
+    Args:
+        images: the pictures in `turns`, oldest first, if they are known already.
 
     Raises:
         LlmError: a limit is exceeded or a picture cannot be sent.
     """
-    pictures = await pictures_of(images_in(turns), versions, limits.request_version)
+    parts = images_in(turns) if images is None else images
+    pictures = await pictures_of(parts, versions, limits.request_version)
     budget = limits.inline.budget()
     check_images([picture.sent() for picture in pictures], budget, limits)
     texts = await encoded(pictures, versions)

@@ -12,7 +12,7 @@ from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.images import is_omitted
 from everfold.llm.placeholders import file_handle_text, offloaded_image_text, quoted
 from everfold.routes.limits import RouteLimits
-from everfold.routes.pairing import NO_OUTPUT, paired, with_calls_as_text
+from everfold.routes.pairing import NO_OUTPUT, Pairing, with_calls_as_text
 from everfold.routes.parts import AnswerPart, CallPart, ImagePart, Part, TextPart, ThoughtPart, Turn
 from everfold.routes.text_only import attachment_of, shown_as_text
 
@@ -48,10 +48,53 @@ def project(
     Raises:
         LlmError: UNSUPPORTED_CONTENT for a picture where the route takes none (R254).
     """
-    projector = _Projector(provider, model, limits, access_path)
-    turns = [turn for message in messages for turn in projector.turns(message)]
-    turns = paired(turns, limits.tool_ids)
-    return _placed(turns if has_tools else list(with_calls_as_text(turns)), limits)
+    projection = Projection(provider, model, limits, access_path, has_tools)
+    for message in messages:
+        projection.add(message)
+    return projection.turns()
+
+
+class Projection:
+    """Projects a conversation message by message; `project` says how."""
+
+    def __init__(
+        self,
+        provider: str,
+        model: str,
+        limits: RouteLimits,
+        access_path: AccessPath,
+        has_tools: bool,
+    ) -> None:
+        self._projector = _Projector(provider, model, limits, access_path)
+        self._pairing = Pairing(limits.tool_ids)
+        self._has_tools = has_tools
+        self._moves_images = not (limits.is_text_only or limits.images.tool)
+        self.settled: list[Turn] = []
+        """The turns that no later message can change."""
+
+    @property
+    def images(self) -> list[ImagePart]:
+        """The retained pictures so far, oldest first."""
+        return self._projector.images
+
+    def add(self, message: Message) -> None:
+        """Take the next message.
+
+        Raises:
+            LlmError: as `project`.
+        """
+        for turn in self._projector.turns(message):
+            self.settled.extend(self._placed(self._pairing.add(turn)))
+
+    def turns(self) -> list[Turn]:
+        """Return all turns, as they are if no message follows."""
+        return [*self.settled, *self._placed(self._pairing.rest())]
+
+    def _placed(self, turns: Iterable[Turn]) -> Iterable[Turn]:
+        """Return turns in the form and at the place that the request allows."""
+        if not self._has_tools:
+            turns = with_calls_as_text(turns)
+        return with_images_after_answers(turns) if self._moves_images else turns
 
 
 def with_images_after_answers(turns: Iterable[Turn]) -> Iterator[Turn]:
@@ -90,7 +133,7 @@ class _Projector:
     ) -> None:
         self._provider, self._model = provider, model
         self._limits, self._access_path = limits, access_path
-        self._image_count = 0
+        self.images: list[ImagePart] = []
         self._is_first = True
 
     def turns(self, message: Message) -> Iterator[Turn]:
@@ -199,19 +242,13 @@ class _Projector:
         return self._image(block)
 
     def _image(self, block: Mapping[str, Any], is_omittable: bool = True) -> ImagePart:
-        self._image_count += 1
-        return ImagePart(block, self._image_count - 1, is_omittable)
-
-
-def _placed(turns: list[Turn], limits: RouteLimits) -> list[Turn]:
-    """Return turns whose pictures stand where the route takes them."""
-    if limits.is_text_only or limits.images.tool:
-        return turns
-    return list(with_images_after_answers(turns))
+        part = ImagePart(block, len(self.images), is_omittable)
+        self.images.append(part)
+        return part
 
 
 def _kind(block: Any) -> str:
-    kind = block.get("type") if isinstance(block, Mapping) else None
+    kind = block.get("type") if isinstance(block, dict) else None
     return kind if isinstance(kind, str) else "unknown"
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import string
+from collections.abc import Sequence
 
 from everfold.routes.limits import ToolIds
 
@@ -34,6 +35,12 @@ class WireIds:
             attempt += 1
         self._given.add(candidate)
         return candidate
+
+    def take_back(self, originals: Sequence[str], given: Sequence[str]) -> None:
+        """Undo the latest calls of `give`, as if they had not been made."""
+        self._given.difference_update(given)
+        for original in originals:
+            self._seen[original] -= 1
 
     def _is_free(self, candidate: str) -> bool:
         if candidate in self._given or self._conforms.fullmatch(candidate) is None:

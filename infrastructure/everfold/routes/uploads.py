@@ -39,12 +39,7 @@ class FileUploads:
 
     def find(self, account: str, version_id: str) -> str | None:
         """As `UploadBook.find`; a record that cannot be read counts as none."""
-        try:
-            record = orjson.loads(self._path(account, version_id).read_bytes())
-        except (FileNotFoundError, orjson.JSONDecodeError):
-            return None
-        file_id = record.get("fileId") if isinstance(record, dict) else None
-        return file_id if isinstance(file_id, str) else None
+        return _noted(self._path(account, version_id))
 
     def note(self, account: str, version_id: str, file_id: str) -> str:
         """As `UploadBook.note`."""
@@ -68,11 +63,21 @@ class FileUploads:
     def forget(self, account: str, file_id: str) -> None:
         """As `UploadBook.forget`; it looks at every upload of the account."""
         for path in self._root.joinpath(account).glob("*.json"):
-            if file_id.encode() in path.read_bytes():
+            if _noted(path) == file_id:
                 path.unlink(missing_ok=True)
 
     def _path(self, account: str, version_id: str) -> Path:
         return self._root / account / f"{digest_of(version_id)}.json"
+
+
+def _noted(path: Path) -> str | None:
+    """Return the id in a record, None if there is no record or it cannot be read."""
+    try:
+        record = orjson.loads(path.read_bytes())
+    except (FileNotFoundError, orjson.JSONDecodeError):
+        return None
+    file_id = record.get("fileId") if isinstance(record, dict) else None
+    return file_id if isinstance(file_id, str) else None
 
 
 class MemoryUploads:
