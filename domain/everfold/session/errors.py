@@ -361,9 +361,9 @@ class CorruptStreamError(StoreError):
     code = "store-corrupt"
 
     def __init__(self, session_id: str, seq: int, reason: str) -> None:
+        where = "its header" if seq < 0 else f"seq {seq}"
+        hint = f"; events before it can be shown with --at {seq - 1}" if seq > 0 else ""
         super().__init__(
-            f"session {session_id!r} cannot be read at seq {seq}: {reason}; "
-            f"events before it can be shown with --at {seq - 1}",
-            seq=seq,
+            f"session {session_id!r} cannot be read at {where}: {reason}{hint}", seq=seq
         )
         self.session_id = session_id
