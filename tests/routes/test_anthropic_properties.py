@@ -106,3 +106,22 @@ def test_no_picture_is_lost_on_the_way_m6(
 
     assert prepared.image_count == held
     assert orjson.dumps(prepared.body).count(b'"type":"image"') == held
+
+
+@given(log=messages)
+def test_a_session_that_goes_on_is_sent_what_a_fresh_process_would_send(
+    route: AnthropicMessagesRoute,
+    versions: RequestVersions,
+    store: FileAttachments,
+    log: list[Json],
+) -> None:
+    block = picture(store, img())
+    asked = [shown(message, block) for message in log]
+    settings = settings_from(AnthropicSettings, {"provider": "p", "api_key": "k"})
+
+    for end in range(len(asked) + 1):
+        part = request(*asked[:end], tools=[LOOK])
+        going_on = asyncio.run(route.prepare(part))
+        fresh = asyncio.run(AnthropicMessagesRoute(settings, versions).prepare(part))
+
+        assert orjson.dumps(going_on.body) == orjson.dumps(fresh.body)

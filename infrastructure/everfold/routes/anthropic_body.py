@@ -5,9 +5,9 @@ from typing import Any
 
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.route import LlmRequest
-from everfold.routes.anthropic_content import MessageWriter, mark_for_cache
+from everfold.routes.anthropic_content import MessageWriter, alternating, mark_for_cache
+from everfold.routes.incremental import Projected
 from everfold.routes.limits import RouteLimits
-from everfold.routes.parts import Turn
 from everfold.routes.preparing import Built, Inline
 
 Json = dict[str, Any]
@@ -39,18 +39,18 @@ class BodyWriter:
         self._replays_thinking, self._extra = replays_thinking, extra
 
     def built(
-        self, request: LlmRequest, turns: Sequence[Turn], inline: Mapping[int, Inline]
+        self, request: LlmRequest, projected: Projected, inline: Mapping[int, Inline]
     ) -> Built:
         """Return a request's body: what stays the same comes first, the messages last.
 
         Raises:
             LlmError: INVALID_REQUEST for a reasoning effort that the model does not have.
         """
-        built = Built()
+        built, turns = Built(), projected.turns
         writer = MessageWriter(inline, built, self._replays_thinking)
         has_prompt = bool(turns) and turns[0].role == "system"
         system = writer.system(turns[0]) if has_prompt else []
-        messages = writer.messages(turns[1:] if has_prompt else turns)
+        messages = alternating(projected.items(writer.write, since=int(has_prompt)))
         tools = [_tool(tool) for tool in request.header.get("tools") or ()]
         if self._is_cached:
             mark_for_cache(tools, system, messages)
@@ -93,10 +93,13 @@ def _goes_on_without_thinking(messages: Sequence[Json]) -> bool:
 
     Such a request is refused if it asks for thinking; it comes after a switch of models.
     """
-    spoken = [message["content"] for message in messages if message["role"] == "assistant"]
-    if not spoken or spoken[-1][0]["type"] in _THINKING_TYPES:
+    spoken = (
+        message["content"] for message in reversed(messages) if message["role"] == "assistant"
+    )
+    last = next(spoken, None)
+    if last is None or last[0]["type"] in _THINKING_TYPES:
         return False
-    return any(block["type"] == "tool_use" for block in spoken[-1])
+    return any(block["type"] == "tool_use" for block in last)
 
 
 def _tool(tool: Mapping[str, Any]) -> Json:

@@ -1,7 +1,7 @@
 """Gives turns the form of Anthropic's messages: user and assistant in alternation, no block empty."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from everfold.routes.anthropic_replay import thinking_blocks
@@ -21,12 +21,13 @@ CONTINUE = "[Continue.]"
 It stays between them and what the model said then, so that the sent prefix does not change."""
 
 FAILED = "[The call failed:]"
+_BREAKPOINT = {"type": "ephemeral"}
 _MAX_NAME = 128
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class MessageWriter:
-    """Writes the messages of one request.
+    """Writes the messages of one request, turn by turn (A10, M2, M6).
 
     Args:
         inline: the pictures, by `ImagePart.at`.
@@ -42,21 +43,10 @@ class MessageWriter:
         """Return the blocks of the system prompt."""
         return [_text(part.text) for part in turn.parts if isinstance(part, TextPart)]
 
-    def messages(self, turns: Sequence[Turn]) -> list[Json]:
-        """Return the messages, at least one; they begin and end with a user's (A10, M2, M6)."""
-        messages: list[Json] = []
-        for turn in turns:
-            role = "assistant" if turn.role == "assistant" else "user"
-            content = list(self._content(turn))
-            if role == "user" and messages and messages[-1]["role"] == "user":
-                messages[-1]["content"].extend(content)
-                continue
-            if role == "assistant" and (not messages or messages[-1]["role"] == "assistant"):
-                messages.append(_user(CONTINUE if messages else OPENING))
-            messages.append({"role": role, "content": content})
-        if not messages or messages[-1]["role"] == "assistant":
-            messages.append(_user(CONTINUE if messages else OPENING))
-        return messages
+    def write(self, turn: Turn) -> list[Json]:
+        """Return the message of one turn; nobody may change it, later requests share it."""
+        role = "assistant" if turn.role == "assistant" else "user"
+        return [{"role": role, "content": list(self._content(turn))}]
 
     def _content(self, turn: Turn) -> Iterator[Json]:
         thinking = thinking_blocks(turn) if self._replays_thinking else {}
@@ -98,17 +88,46 @@ class MessageWriter:
         return {**block, "content": content}
 
 
-def mark_for_cache(tools: Sequence[Json], system: Sequence[Json], messages: Sequence[Json]) -> None:
+def alternating(written: Iterable[Json]) -> list[Json]:
+    """Return messages, at least one, with neighbours merged; they begin and end with a user's."""
+    messages: list[Json] = []
+    for message in written:
+        last = messages[-1]["role"] if messages else None
+        if message["role"] == "user" and last == "user":
+            content = [*messages[-1]["content"], *message["content"]]
+            messages[-1] = {"role": "user", "content": content}
+            continue
+        if message["role"] == "assistant" and last != "user":
+            messages.append(_user(CONTINUE if messages else OPENING))
+        messages.append(message)
+    if not messages or messages[-1]["role"] == "assistant":
+        messages.append(_user(CONTINUE if messages else OPENING))
+    return messages
+
+
+def mark_for_cache(tools: list[Json], system: list[Json], messages: list[Json]) -> None:
     """Put cache breakpoints on the last block of tools, system prompt and the latest two user messages.
 
-    The next request of a conversation has the same two of its messages or the later one of them as
-    its earlier one, so what this request writes into the cache is found then, however many blocks
-    come in between. Four are the most that the provider takes. No block is empty, none is thinking.
+    The next request of a conversation has the later of these messages as its earlier one, so what
+    this request writes into the cache is found then, however many blocks come in between. Four are
+    the most that the provider takes. No block is empty, none is thinking. Messages are replaced, not
+    changed.
     """
-    users = [message["content"] for message in messages if message["role"] == "user"]
-    for blocks in (tools, system, *users[-2:]):
+    for blocks in (tools, system):
         if blocks:
-            blocks[-1]["cache_control"] = {"type": "ephemeral"}
+            blocks[-1] = _marked(blocks[-1])
+    users = [at for at, message in enumerate(messages) if message["role"] == "user"]
+    for at in users[-2:]:
+        *others, last = messages[at]["content"]
+        messages[at] = {"role": "user", "content": [*others, _marked(last)]}
+
+
+def _marked(block: Json) -> Json:
+    if block.get("type") == "image":
+        # Blocks of pictures are known by identity and are never shared between requests.
+        block["cache_control"] = _BREAKPOINT
+        return block
+    return {**block, "cache_control": _BREAKPOINT}
 
 
 def _text(text: str) -> Json:

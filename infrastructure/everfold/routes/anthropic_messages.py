@@ -11,9 +11,10 @@ from everfold.llm.route import Capabilities, LlmRequest, Prepared
 from everfold.routes.anthropic_body import BodyWriter
 from everfold.routes.anthropic_reading import MessagesReader
 from everfold.routes.anthropic_sdk import connect
+from everfold.routes.incremental import Projections
 from everfold.routes.pictures import ImageVersions
 from everfold.routes.preparing import capabilities_of, prepared_inline, sent_of, wire_bytes
-from everfold.routes.projection import AccessPath, project
+from everfold.routes.projection import AccessPath
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings
 from everfold.routes.text_only import image_tokens
@@ -56,7 +57,8 @@ class AnthropicMessagesRoute:
         versions: ImageVersions,
         access_path: AccessPath = lambda _attachment: None,
     ) -> None:
-        self._settings, self._versions, self._access_path = settings, versions, access_path
+        self._settings, self._versions = settings, versions
+        self._projections = Projections(settings.provider, access_path)
         self._limits = settings.route_limits()
         self._sdk = connect(settings)
         self._sender = Sender(self._sdk.errors, settings.timeouts(), settings.secrets())
@@ -78,18 +80,16 @@ class AnthropicMessagesRoute:
         """As `Route.prepare`."""
         model, settings = request.config["model"], self._settings
         limits = self._limits.of(model)
-        has_tools = bool(request.header.get("tools"))
-        turns = project(
-            request.messages, self.provider, model, limits, self._access_path, has_tools
-        )
+        projected = self._projections.of(request, limits)
         writer = BodyWriter(
             limits, settings.is_cached, settings.replays_thinking, settings.extra_body
         )
         return await prepared_inline(
-            turns,
+            projected.turns,
             self._versions,
             limits,
-            lambda turns, inline: writer.built(request, turns, inline),
+            lambda _, inline: writer.built(request, projected, inline),
+            projected.images,
         )
 
     def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
