@@ -40,7 +40,7 @@ format: $(VENV)/.check ## format the code and mend what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.test ## measure everfold against the raw database drivers
+bench: $(VENV)/.bench ## measure everfold against the raw database drivers
 	$(BIN)/python -m tests.bench $(ARGS)
 
 crash: $(VENV)/.test ## kill a writer 200 times on each database
@@ -66,6 +66,10 @@ $(VENV)/.run: $(VENV)/.python pyproject.toml
 $(VENV)/.test: $(VENV)/.python pyproject.toml
 	$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/.run
+
+$(VENV)/.bench: $(VENV)/.python pyproject.toml
+	$(PIP) --editable '.[bench]'
+	@touch $@ $(VENV)/.run $(VENV)/.test
 
 $(VENV)/.check: $(VENV)/.python pyproject.toml
 	$(PIP) --editable '.[check]'

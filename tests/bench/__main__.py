@@ -15,8 +15,10 @@ from rich.table import Table
 
 from everfold.store.urls import open_store
 from tests.bench.cases import Bench
+from tests.bench.drawing import plot_simulation, simulation_table
 from tests.bench.pairs import Row
 from tests.bench.raw import RawPostgres, RawSqlite
+from tests.bench.simulation import simulate
 from tests.bench.sizes import idle_row, postgres_row, sqlite_row
 from tests.bench.writers import writers_row
 from tests.postgres import fresh_schema, own_server
@@ -58,23 +60,35 @@ def table(rows: list[Row]) -> Table:
     return drawn
 
 
+def draw_simulation(folder: Path, results: Path, console: Console) -> None:
+    """Run the scenario of the design notes; print its table, and write its plot."""
+    lines = simulate(f"sqlite:///{folder / 'simulation.sqlite'}?synchronous=off")
+    console.print(simulation_table(lines))
+    plot_simulation(lines, results / "simulation.png")
+    console.print(f"plot written to {results / 'simulation.png'}")
+
+
 def main(arguments: list[str]) -> None:
     """Measure, print, and write the figures."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--json", type=Path, default=Path("bench-results/bench.json"))
-    parser.add_argument("--only", choices=("sqlite", "postgres"), help="one database")
+    parser.add_argument("--only", choices=("sqlite", "postgres", "simulation"), help="one part")
     options = parser.parse_args(arguments)
     rounds = 5 if options.quick else 15
+    options.json.parent.mkdir(parents=True, exist_ok=True)
     rows: list[Row] = []
     console = Console(width=None if sys.stdout.isatty() else 140)
     with tempfile.TemporaryDirectory(prefix="everfold-bench-") as folder:
-        if options.only != "postgres":
+        if options.only in (None, "sqlite"):
             rows.extend(sqlite_rows(Path(folder), rounds))
-        if options.only != "sqlite":
+        if options.only in (None, "postgres"):
             rows.extend(postgres_rows(rounds))
+        if options.only in (None, "simulation"):
+            draw_simulation(Path(folder), options.json.parent, console)
+    if not rows:
+        return
     console.print(table(rows))
-    options.json.parent.mkdir(parents=True, exist_ok=True)
     machine = {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version}
     options.json.write_text(
         json.dumps({**machine, "rows": [asdict(row) for row in rows]}, indent=1)
