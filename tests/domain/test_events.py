@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from everfold.session.errors import CorruptStreamError
 from everfold.session.events import (
     ABSENT,
     Event,
@@ -163,7 +164,13 @@ def test_a_record_reads_back_as_the_event_it_was() -> None:
     assert Event.of({"type": "x", "seq": 0, "data": None}).surface_op is ABSENT
 
 
+@pytest.mark.parametrize("state", [b"{oh}", b'{"data":"\xff"}'])
+def test_a_state_that_is_not_json_names_session_and_seq(state: bytes) -> None:
+    with pytest.raises(CorruptStreamError, match="'s' cannot be read at seq 0: .*not JSON"):
+        Recorded("s", 2, "a", state).envelope()
+
+
 @pytest.mark.parametrize("state", [b"[]", b"{}", b"5"])
 def test_a_state_that_is_no_envelope_is_refused(state: bytes) -> None:
-    with pytest.raises(ValueError, match="not an event envelope"):
+    with pytest.raises(CorruptStreamError, match="'s' cannot be read at seq 0: .*envelope"):
         Recorded("s", 2, "a", state).envelope()

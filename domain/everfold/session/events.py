@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 
 import orjson
 
+from everfold.session.errors import CorruptStreamError, LosslessError
 from everfold.session.frozen import FrozenDict, FrozenList, Json, freeze
 from everfold.session.ids import seq_of
 from everfold.session.lossless import decode, encode
@@ -211,10 +212,18 @@ class Recorded:
         return str(self.envelope()["eventId"])
 
     def envelope(self) -> dict[str, Json]:
-        """Return all that the state holds, decoded anew."""
-        value = decode(self.state)
+        """Return all that the state holds, decoded anew.
+
+        Raises:
+            CorruptStreamError: it is not JSON, or not an event's; the error names session and seq.
+        """
+        try:
+            value = decode(self.state)
+        except LosslessError as error:
+            raise CorruptStreamError(self.originator_id, self.seq, str(error)) from error
         if not isinstance(value, dict) or "data" not in value:
-            raise ValueError("the stored state is not an event envelope")
+            reason = "the stored state is not an event envelope"
+            raise CorruptStreamError(self.originator_id, self.seq, reason)
         return value
 
     def content(self) -> bytes:

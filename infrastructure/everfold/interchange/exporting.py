@@ -103,6 +103,8 @@ def _lines(store: SessionStore, session_id: str, upto: int) -> Iterator[bytes]:
     for row in _rows(store, session_id, upto):
         try:
             line = header_line(row) if row.seq < 0 else event_line(row)
+        except CorruptStreamError:
+            raise
         except (SessionError, ValueError, KeyError) as error:
             raise CorruptStreamError(session_id, row.seq, str(error)) from error
         yield line

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from everfold.session.errors import (
     ConflictError,
+    CorruptStreamError,
     SessionError,
     SessionExistsError,
     SessionNotFoundError,
@@ -47,7 +48,7 @@ def _is_same(mapper: SessionMapper, stored: bytes, ours: bytes) -> bool:
         return True
     try:
         return _event_id(mapper, stored) == _event_id(mapper, ours)
-    except (ValueError, KeyError):
+    except (CorruptStreamError, KeyError):
         return False
 
 
