@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from everfold.llm.assembly import Assembler
 from everfold.llm.chunks import Chunk, TextDelta, Usage
 from everfold.llm.failure import FailureCode, LlmError
 from everfold.routes.openai_chat_reader import ChatReader
-from everfold.routes.openai_responses_reader import ResponsesReader
+from everfold.routes.openai_responses_reader import HIDDEN, ResponsesReader
 from everfold.routes.sending import AnswerRefusedError
 from tests.routes.talk import blocks, finish, usage
 
@@ -118,6 +119,20 @@ def test_parts_of_a_reasoning_summary_are_paragraphs() -> None:
     )
 
     assert blocks(chunks) == [{"type": "reasoning", "text": "a\n\nb"}]
+
+
+def test_reasoning_without_a_summary_keeps_its_encrypted_form() -> None:
+    item = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "gAAA"}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    assembler = Assembler()
+
+    for chunk in responses(added(0, {"type": "reasoning", "id": "rs"}), done, DONE):
+        assembler.add(chunk, 1)
+
+    answer = assembler.answer()
+    assert answer.content == ({"type": "reasoning", "text": HIDDEN},)
+    assert answer.replay_state is not None
+    assert answer.replay_state["blocks"] == [item]
 
 
 def test_a_refusal_is_text() -> None:

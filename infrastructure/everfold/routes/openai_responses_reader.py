@@ -18,6 +18,9 @@ from everfold.llm.chunks import (
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.sending import AnswerRefusedError, Event, empty, malformed
 
+HIDDEN = "[Reasoning that the provider does not show.]"
+"""Stands for reasoning of which only the encrypted form came; it is never sent back."""
+
 Kind = Literal["text", "reasoning", "tool-call"]
 _KINDS: Mapping[str, Kind] = {
     "message": "text",
@@ -132,6 +135,9 @@ class ResponsesReader:
         found.is_open = False
         if found.kind == "reasoning" and item.get("encrypted_content"):
             self._states[found.index] = {key: item[key] for key in _KEPT if key in item}
+            if not found.pieces:
+                # A block without text is not kept, and its state would go with it.
+                yield from self._delta(place, HIDDEN)
         yield BlockEnd(found.index, found.block())
 
     def _replay_state(self, response: Mapping[str, Any]) -> Mapping[str, Any] | None:
