@@ -76,7 +76,9 @@ def test_a2_too_many_pictures_keep_the_newest(
     fake.rules = replace(fake.rules, max_images=100)
     messages = [m for n in range(102) for m in exchange(n, picture(store, img(shade=n)))]
 
-    left = talk_left = make_talk(inline={"count_quantum": 1}).recovered([*messages, user("so?")])
+    talk = make_talk(inline={"max_images": None, "count_quantum": 1})
+
+    left = talk_left = talk.recovered([*messages, user("so?")])
 
     assert len(fake.calls) == 2
     assert kept(talk_left)[0] == 0

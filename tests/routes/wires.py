@@ -11,6 +11,7 @@ from everfold.routes.openai_responses import OpenAiResponsesRoute, ResponsesSett
 from everfold.routes.settings import settings_from
 from everfold.routes.uploads import FileUploads
 from tests.providers.strict_fake import StrictFake
+from tests.routes.anthropic_kit import messages_route
 
 KEY = "sk-test-0000000000"
 Make = Callable[..., Route]
@@ -39,5 +40,9 @@ def inline_responses_route(
     return responses_route(fake, versions, folder, has_files=False, **more)
 
 
-WIRES: dict[str, Make] = {"chat": chat_route, "responses": inline_responses_route}
+WIRES: dict[str, Make] = {
+    "chat": chat_route,
+    "messages": messages_route,
+    "responses": inline_responses_route,
+}
 """Every wire whose pictures travel inline."""
