@@ -7,16 +7,32 @@ CREATE FUNCTION append_events(streams text[], firsts bigint[], counts integer[],
 DECLARE
     positions bigint[] := '{}';
     start integer := 1;
+    stored bigint;
+    place bigint;
 BEGIN
-    PERFORM lock_log();
+    -- As lock_log().
+    PERFORM pg_advisory_xact_lock(
+        (1702258278::bigint << 32) | 'stored_events'::regclass::oid::bigint
+    );
     FOR run IN 1 .. cardinality(streams) LOOP
-        PERFORM check_end(streams[run], firsts[run]);
-        positions := positions || insert_run(
-            streams[run],
-            firsts[run],
-            topics[start : start + counts[run] - 1],
-            states[start : start + counts[run] - 1]
-        );
+        SELECT originator_version INTO stored FROM stored_events
+            WHERE originator_id = streams[run] ORDER BY originator_version DESC LIMIT 1;
+        IF stored IS DISTINCT FROM firsts[run] - 1 THEN
+            PERFORM check_end(streams[run], firsts[run]);
+        END IF;
+        IF counts[run] = 1 THEN
+            INSERT INTO stored_events (originator_id, originator_version, topic, state)
+                VALUES (streams[run], firsts[run], topics[start], states[start])
+                RETURNING notification_id INTO place;
+            positions := positions || place;
+        ELSE
+            positions := positions || insert_run(
+                streams[run],
+                firsts[run],
+                topics[start : start + counts[run] - 1],
+                states[start : start + counts[run] - 1]
+            );
+        END IF;
         start := start + counts[run];
     END LOOP;
     IF key IS NOT NULL THEN
