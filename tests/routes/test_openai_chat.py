@@ -261,3 +261,32 @@ def test_the_vendors_own_server_needs_a_key(
 
     assert failure.code == FailureCode.AUTH
     assert "OPENAI_API_KEY" in failure.message
+
+
+def test_another_server_gets_no_key_and_no_account_of_the_vendor_i4(
+    fake: StrictFake,
+    versions: RequestVersions,
+    talking: Talking,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "vendor-secret")
+    settings = settings_from(ChatSettings, {"provider": "local", "base_url": fake.base_url})
+
+    talking(OpenAiChatRoute(settings, versions)).ask(request(user("hi")))
+
+    assert "vendor-secret" not in str(fake.last.headers)
+
+
+def test_a_named_variable_holds_the_key_for_any_server(
+    fake: StrictFake,
+    versions: RequestVersions,
+    talking: Talking,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LOCAL_KEY", "sk-local-123456")
+    table = {"provider": "local", "base_url": fake.base_url, "api_key_env": "LOCAL_KEY"}
+
+    talking(OpenAiChatRoute(settings_from(ChatSettings, table), versions)).ask(request(user("hi")))
+
+    assert fake.last.headers["authorization"] == "Bearer sk-local-123456"

@@ -24,7 +24,8 @@ class RouteSettings(BaseModel):
     Attributes:
         provider: the name of the route in logs.
         base_url: None for the vendor's own.
-        api_key: better left to `api_key_env`, the variable that holds it.
+        api_key: better left to `api_key_env`, the variable that holds it. A vendor's usual variable
+            is only read for the vendor's own server: another server must not get that key.
         headers: sent with every request.
         limits_of: the route of `limits.toml` whose limits hold; `limits` is laid over them.
         first_chunk_s: how long an answer may take to begin; `idle_s` between two pieces.
@@ -48,7 +49,10 @@ class RouteSettings(BaseModel):
         """Return the API key, None if there is none."""
         if self.api_key is not None:
             return self.api_key.get_secret_value()
-        return os.environ.get(self.api_key_env) if self.api_key_env else None
+        is_usual = "api_key_env" not in self.model_fields_set
+        if self.api_key_env is None or (is_usual and self.base_url is not None):
+            return None
+        return os.environ.get(self.api_key_env)
 
     def secrets(self) -> tuple[str, ...]:
         """Return the texts that no failure may hold."""
