@@ -1,49 +1,16 @@
 """Crashes, take-overs and other writers: nothing is repeated silently, nobody answers twice."""
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from everfold.agent.errors import TakenOverError, TurnOpenError
-from everfold.host.sessions import Sessions
 from everfold.llm.chunks import TextDelta
 from everfold.routes.scripted import Reply, calls, hangs, says
-from everfold.session.errors import StoreError, StoreUnavailableError
-from everfold.session.events import Recorded
-from everfold.session.ports import SessionStore
+from everfold.session.errors import StoreError
+from tests.agent.faults import CrashError, crashing, failing, faulty
 from tests.agent.kit import Host, run, shown, unanswered
-
-
-class CrashError(BaseException):
-    """The process is gone."""
-
-
-class CrashingStore:
-    """A store whose process dies at the n-th append: before it is stored, or right after.
-
-    Everything else is passed on to the real store.
-    """
-
-    def __init__(self, store: SessionStore, at: int, *, is_stored: bool) -> None:
-        self._store, self._left, self._is_stored = store, at, is_stored
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._store, name)
-
-    def append(self, events: Sequence[Recorded], *, key: str | None = None) -> Sequence[int]:
-        self._left -= 1
-        if self._left == 0:
-            if self._is_stored:
-                self._store.append(events, key=key)
-            raise CrashError
-        return self._store.append(events, key=key)
-
-
-def crashing(host: Host, at: int, *, is_stored: bool) -> Sessions:
-    store: SessionStore = CrashingStore(host.sessions.store, at, is_stored=is_stored)  # type: ignore[assignment]  # passes on by __getattr__
-    return Sessions(store, host.sessions.composition, snapshot_every=0)
 
 
 def crash(host: Host, session_id: str, at: int, *, is_stored: bool) -> list[str]:
@@ -54,7 +21,7 @@ def crash(host: Host, session_id: str, at: int, *, is_stored: bool) -> list[str]
         done.append("paid")
         return "paid"
 
-    sessions = crashing(host, at, is_stored=is_stored)
+    sessions = crashing(host.sessions, at, is_stored=is_stored)
     route = host.route(calls(("c", "pay", {})), says("done"))
     agent = host.agent(route, session_id, tools=[pay], sessions=sessions)
     with pytest.raises(CrashError):
@@ -180,19 +147,8 @@ def test_an_agent_goes_on_after_its_turn_was_taken_over(host: Host) -> None:
     assert run(again.ask("once more")).text == "ok"
 
 
-class FailingStore(CrashingStore):
-    """A store that cannot be reached for one append."""
-
-    def append(self, events: Sequence[Recorded], *, key: str | None = None) -> Sequence[int]:
-        try:
-            return super().append(events, key=key)
-        except CrashError:
-            raise StoreUnavailableError("the server is away") from None
-
-
 def test_a_store_that_fails_midway_is_told_and_the_same_agent_goes_on(host: Host) -> None:
-    store: SessionStore = FailingStore(host.sessions.store, 4, is_stored=False)  # type: ignore[assignment]  # passes on by __getattr__
-    sessions = Sessions(store, host.sessions.composition, snapshot_every=0)
+    sessions = failing(host.sessions, 4)
     route = host.route(says("lost"), says("ok"))
     agent = host.agent(route, sessions=sessions)
 
@@ -255,19 +211,15 @@ def test_c7_input_that_waits_in_the_parent_does_not_run_in_a_fork(host: Host) ->
 
 
 def test_a_conflict_is_planned_again_and_never_shown_to_the_user(host: Host) -> None:
-    class Losing(CrashingStore):
-        def append(self, events: Sequence[Recorded], *, key: str | None = None) -> Sequence[int]:
-            self._left -= 1
-            if self._left == 0:
-                with host.other() as theirs:
-                    theirs.append(events[0].originator_id, "todo/write", {"todos": []})
-            return self._store.append(events, key=key)
+    def lose(_append: object) -> None:
+        with host.other() as theirs:
+            theirs.append(session_id, "todo/write", {"todos": []})
 
     for at in range(1, 5):
-        store: SessionStore = Losing(host.sessions.store, at, is_stored=False)  # type: ignore[assignment]  # passes on by __getattr__
-        sessions = Sessions(store, host.sessions.composition, snapshot_every=0)
+        session_id = host.new_session()
+        sessions = faulty(host.sessions, at, lose)
 
-        result = run(host.agent(host.route(says("ok")), sessions=sessions).ask("hi"))
+        result = run(host.agent(host.route(says("ok")), session_id, sessions=sessions).ask("hi"))
 
         assert result.text == "ok"
         assert len(host.data(result.session_id, "todo/write")) == 1

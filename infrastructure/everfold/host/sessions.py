@@ -270,6 +270,8 @@ class Sessions:
             session = self._loader.view(entry)
             try:
                 wishes = batch(session) if callable(batch) else batch
+                if not wishes and self._was_behind(entry):
+                    continue
                 repeated = self._repeated(session, wishes)
                 if repeated is not None:
                     return repeated, False
@@ -291,12 +293,15 @@ class Sessions:
         raise StoreBusyError(f"session {entry.header['id']!r} never stood still to be judged")
 
     def _is_stale(self, entry: Entry, refusal: SessionError) -> bool:
-        """Bring the entry up to date; True if a batch was refused on a history that has moved on."""
-        if isinstance(refusal, ProjectionChangedError | EventIdReusedError):
-            return False
-        before = entry.state
+        """Tell whether a batch was refused on a history that has moved on; the entry follows it."""
+        is_lasting = isinstance(refusal, ProjectionChangedError | EventIdReusedError)
+        return not is_lasting and self._was_behind(entry)
+
+    def _was_behind(self, entry: Entry) -> bool:
+        """Bring the entry up to date; True if others had stored events that it did not know."""
+        known = entry.state.next_seq
         self._loader.fast_forward(entry)
-        return entry.state.next_seq != before.next_seq
+        return entry.state.next_seq != known
 
     def _expect(self, entry: Entry, expected_seq: int | None) -> None:
         if expected_seq is None or entry.state.next_seq == expected_seq:
@@ -385,8 +390,7 @@ class Sessions:
 
     def _since_turn_start(self, session: Session) -> list[EventLike]:
         start = session.latest("turn/start")
-        first = 0 if start is None else start.seq
-        return list(self.store.read(session.id, after=version_of(first) - 1))
+        return list(self.store.read(session.id, after=version_of(start.seq if start else 0) - 1))
 
 
 def _wish(record: Mapping[str, Json]) -> AppendEvent:
