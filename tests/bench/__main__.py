@@ -20,6 +20,7 @@ from tests.bench.pairs import Row
 from tests.bench.raw import RawPostgres, RawSqlite
 from tests.bench.simulation import simulate
 from tests.bench.sizes import idle_row, postgres_row, sqlite_row
+from tests.bench.turns import turn_rows
 from tests.bench.writers import writers_row
 from tests.postgres import fresh_schema, own_server
 
@@ -73,7 +74,9 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
     parser.add_argument("--json", type=Path, default=Path("bench-results/bench.json"))
-    parser.add_argument("--only", choices=("sqlite", "postgres", "simulation"), help="one part")
+    parser.add_argument(
+        "--only", choices=("sqlite", "postgres", "turns", "simulation"), help="one part"
+    )
     options = parser.parse_args(arguments)
     rounds = 5 if options.quick else 15
     options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -84,6 +87,8 @@ def main(arguments: list[str]) -> None:
             rows.extend(sqlite_rows(Path(folder), rounds))
         if options.only in (None, "postgres"):
             rows.extend(postgres_rows(rounds))
+        if options.only in (None, "turns"):
+            rows.extend(turn_rows(Path(folder), turns=rounds))
         if options.only in (None, "simulation"):
             draw_simulation(Path(folder), options.json.parent, console)
     if not rows:

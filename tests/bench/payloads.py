@@ -18,6 +18,17 @@ def user_message(number: int) -> AppendEvent:
     return message("user/message", data)
 
 
+def assistant_message(number: int) -> AppendEvent:
+    """Return an assistant message of about 600 bytes."""
+    inner = {
+        "id": f"answer-{number:08}",
+        "role": "assistant",
+        "content": [{"type": "text", "text": _fill(number, 400)}],
+        "source": {"kind": "model", "provider": "bench", "model": "bench-1"},
+    }
+    return message("assistant/message", {"turn": 1, "step": 1, "message": inner, "stream": []})
+
+
 def tool_result(number: int) -> AppendEvent:
     """Return a tool result of about 600 bytes."""
     call = f"call-{number:08}"
