@@ -92,12 +92,13 @@ class AutomaticCompaction:
 
         Progress is proven by a replacement alone: an omission is none (R287).
         """
-        is_overflow = question.failure.code == FailureCode.CONTEXT_WINDOW_EXCEEDED
-        answer = await ask_next()
-        if answer is not None or not is_overflow or question.cancellation.is_set:
-            return answer
+        if question.failure.code != FailureCode.CONTEXT_WINDOW_EXCEEDED:
+            return await ask_next()
         access = question.session
         before = access.view().replace_generation
+        answer = await ask_next()
+        if answer is not None or question.cancellation.is_set:
+            return answer
         watched = self.watch.at(access.session_id)
         window = watched.meter.window or watched.meter.surface.fixed
         wish = CompactionWish(

@@ -93,6 +93,15 @@ class SummaryInput:
             )
         return room
 
+    def cost(self, unit: Unit) -> int:
+        """Return what a unit costs in a pass: more where calls and results are spelled out."""
+        if self.tools:
+            return unit.price
+        spelled = without_tools(unit.messages)
+        return (
+            unit.price + sum(map(message_price, spelled)) - sum(map(message_price, unit.messages))
+        )
+
     def request(self, units: Sequence[Unit], previous: Sequence[Any]) -> LlmRequest:
         """Return the request of one pass."""
         messages = [message for unit in units for message in unit.messages]
@@ -121,11 +130,12 @@ def passes(made_of: SummaryInput, units: Sequence[Unit], previous: Sequence[Any]
     room = made_of.room(previous)
     taken = 0
     for unit in units:
-        if room is not None and taken + unit.price > room:
+        cost = made_of.cost(unit)
+        if room is not None and taken + cost > room:
             if taken == 0:
                 yield shortened(unit, room)
             return
-        taken += unit.price
+        taken += cost
         yield unit
 
 
