@@ -263,3 +263,17 @@ def test_hanging_up_in_the_middle_of_an_answer_is_a_crash_like_any_other(host: H
 
     later = host.agent(host.route(says("ok")), agent.session_id, takes_over=True)
     assert run(later.ask("go on")).text == "ok"
+
+
+def test_a_host_with_an_old_view_closes_the_turn_that_another_left_open(host: Host) -> None:
+    session_id = host.new_session()
+    host.sessions.resume(session_id)
+    with host.other() as theirs:
+        sessions = crashing(theirs, 3, is_stored=False)
+        agent = host.agent(host.route(), session_id, sessions=sessions)
+        with pytest.raises(CrashError):
+            run(agent.ask("hello"))
+
+    resumed = host.sessions.resume(session_id)
+
+    assert not resumed.is_turn_open
