@@ -1,7 +1,7 @@
-"""What the agent's tests are made of: a host over a real store, checked routes, watchers, logs as text."""
+"""What the agent's tests are made of: a host over a real store, checked requests, logs as text."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -15,7 +15,7 @@ from everfold.host.access import HostedSession
 from everfold.host.opening import open_sessions
 from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Chunk
-from everfold.llm.route import LlmRequest, Prepared, Route
+from everfold.llm.route import Capabilities, LlmRequest, Prepared, Route
 from everfold.plugins.plugin import Plugin
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.projections.image_offload.plugin import plugin as image_offload
@@ -44,24 +44,39 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 @dataclass(slots=True)
-class CheckedRoute(ScriptedRoute):
-    """A scripted route that compares each request with the one rebuilt from the log alone.
+class Checking:
+    """A route that compares each request with the one rebuilt from the log alone, then passes it on.
+
+    `Host.agent` puts it around every route, so no test can forget to check.
 
     Attributes:
-        differences: what was found; the fixture that made the route asserts that it is empty.
+        reader: another host on the same store, with nothing of the agent's in memory.
+        differences: what was found; `hosting` asserts that it stays empty.
     """
 
-    reader: Sessions | None = None
-    differences: list[str] = field(default_factory=list)
+    route: Route
+    reader: Sessions
+    differences: list[str]
+
+    @property
+    def provider(self) -> str:
+        return self.route.provider
+
+    def capabilities(self, model: str) -> Capabilities:
+        return self.route.capabilities(model)
 
     async def prepare(self, request: LlmRequest) -> Prepared:
-        assert self.reader is not None
         seq = seq_of(self.reader.store.version(request.session_id))
         rebuilt = rebuild_request(self.reader, request.session_id, seq)
         if rebuilt != LlmRequest(request.header, tuple(request.messages), request.session_id):
             self.differences.append(f"at seq {seq}: sent {request!r}, rebuilt {rebuilt!r}")
-        # A slots dataclass is made anew by its decorator, so the plain super() finds no class.
-        return await ScriptedRoute.prepare(self, request)
+        return await self.route.prepare(request)
+
+    def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
+        return self.route.stream(prepared)
+
+    def image_tokens(self, model: str, images: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+        return self.route.image_tokens(model, images)
 
 
 class Mounted:
@@ -106,13 +121,11 @@ class Host:
     url: str
     mounted: Mounted
     reader: Sessions
-    routes: list[CheckedRoute] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
 
-    def route(self, *script: Step, **facts: Any) -> CheckedRoute:
-        """Return a checked route that follows a script."""
-        route = CheckedRoute(script, reader=self.reader, **facts)
-        self.routes.append(route)
-        return route
+    def route(self, *script: Step, **facts: Any) -> ScriptedRoute:
+        """Return a route that follows a script."""
+        return ScriptedRoute(script, **facts)
 
     def new_session(self) -> str:
         return self.sessions.create().id
@@ -133,10 +146,11 @@ class Host:
     ) -> Agent:
         """Return an agent; on a new session if none is named."""
         limits = Limits(grace_s=1.0) if limits is None else limits
+        routes = route if isinstance(route, Sequence) else (route,)
         return Agent(
             self.sessions if sessions is None else sessions,
             self.new_session() if session_id is None else session_id,
-            route,
+            [Checking(one, self.reader, self.differences) for one in routes],
             AgentSettings(model, prompt, retry, limits),
             tools=tools,
             waterfalls=self.mounted.waterfalls,
@@ -177,8 +191,7 @@ def hosting(
         reader = Sessions(sessions.store, fresh(plugins), snapshot_every=0)
         host = Host(sessions, url, mounted, reader)
         yield host
-        for route in host.routes:
-            assert route.differences == []
+        assert host.differences == []
 
 
 def fresh(plugins: Sequence[Plugin]) -> Composition:

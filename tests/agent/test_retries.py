@@ -9,7 +9,7 @@ from everfold.llm.failure import FailureCode, LlmFailure
 from everfold.llm.route import Prepared
 from everfold.plugins.waterfalls import Retry
 from everfold.routes.scripted import Reply, ScriptedRoute, fails, hangs, says
-from tests.agent.kit import CheckedRoute, Host, run
+from tests.agent.kit import Host, run
 
 RETRYABLE = [
     "RATE_LIMIT",
@@ -125,7 +125,7 @@ def test_an_answer_that_does_not_go_on_is_given_up(host: Host) -> None:
     assert host.data(agent.session_id, "llm/retry")[0]["failure"]["code"] == "TIMEOUT"
 
 
-class Broken(CheckedRoute):
+class Broken(ScriptedRoute):
     """A route with a defect, whose message holds a secret."""
 
     async def prepare(self, request: object) -> Prepared:
@@ -168,7 +168,3 @@ class _Cancelling:
         assert isinstance(events, (list, tuple))
         if any(event.type == self._type for event in events):
             self._cancel()
-
-
-def test_a_scripted_route_is_a_route() -> None:
-    assert ScriptedRoute().provider == "scripted"
