@@ -48,7 +48,7 @@ def run_guarded(command: Callable[[], object], run: Run, arguments: Sequence[str
 def _report(error: Exception, run: Run, *, as_json: bool) -> int:
     status, facts = _told(error)
     facts = {
-        name: without_secrets(value, run.store_in_use) if isinstance(value, str) else value
+        name: _clean(value, run) if isinstance(value, str) else value
         for name, value in facts.items()
     }
     if as_json:
@@ -61,6 +61,12 @@ def _report(error: Exception, run: Run, *, as_json: bool) -> int:
         _drop_output()
     sys.stderr.write(text + "\n")
     return status
+
+
+def _clean(text: str, run: Run) -> str:
+    for secret in run.secrets:
+        text = text.replace(secret, "***")
+    return without_secrets(text, run.store_in_use)
 
 
 def _told(error: Exception) -> tuple[int, dict[str, object]]:

@@ -3,12 +3,14 @@
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from everfold.session.errors import StoreUrlError
 
 VARIABLE = "EVERFOLD_STORE"
+PROFILE = "everfold.toml"
 _SECRET_OPTION = re.compile(r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*")
 
 
@@ -28,13 +30,13 @@ def default_store() -> str:
     return file_url(data_directory() / "sessions.sqlite")
 
 
-def store_url(*candidates: str | None) -> str:
-    """Return the first store that is named: by the candidates, the environment, or the default.
+def store_url(*candidates: str | None, fallback: Callable[[], str | None] = lambda: None) -> str:
+    """Return the first store that is named: by the candidates, the environment, the fallback, or the default.
 
     Text without a scheme is the path of an SQLite file.
     """
     named = (*candidates, os.environ.get(VARIABLE))
-    text = next((each for each in named if each), None)
+    text = next((each for each in named if each), None) or fallback()
     if text is None:
         return default_store()
     return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", text) else file_url(Path(text))

@@ -1,8 +1,9 @@
 """Options that commands share, and what they come to."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -26,14 +27,19 @@ class Run:
     Attributes:
         group_store: the store named before the command.
         store_in_use: the URL that was opened, for keeping its password out of messages.
+        secrets: further texts that no message may show.
     """
 
     group_store: str | None = None
     store_in_use: str | None = None
+    secrets: list[str] = field(default_factory=list, repr=False)
 
     def url(self, named: str | None) -> str:
-        """Return the URL of the store to use, and remember it."""
-        self.store_in_use = store_url(named, self.group_store)
+        """Return the URL of the store to use, and remember it.
+
+        The working directory's `everfold.toml` is asked where nothing else names a store.
+        """
+        self.store_in_use = store_url(named, self.group_store, fallback=_of_profile)
         return self.store_in_use
 
 
@@ -48,6 +54,16 @@ def store_option(command: F) -> F:
 def json_option(command: F) -> F:
     """Give a command the option that makes its output JSON."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def _of_profile() -> str | None:
+    from everfold.cli.location import PROFILE
+
+    if not os.path.isfile(PROFILE):
+        return None
+    from everfold.profiles.loading import stored_in
+
+    return stored_in()
 
 
 @contextmanager
@@ -103,5 +119,5 @@ def check_there(url: str) -> None:
     if path is not None and not path.exists():
         raise StoreUnavailableError(
             f"there is no store at {shown_url(url)}; name one with --store or ${VARIABLE}, "
-            "or make one: `everfold demo`, `everfold import FILE`"
+            "or make one: `everfold chat`, `everfold demo`, `everfold import FILE`"
         )

@@ -1,0 +1,1 @@
+"""Profiles: which store, model, plugins and prompt a host runs with."""

@@ -1,0 +1,195 @@
+"""Opening a profile: a running host with its sessions, attachments, plugins and routes."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from everfold.agent.agent import Agent
+from everfold.agent.tools import ImageData, Tool
+from everfold.attachments.admission import Notice, Source, admit
+from everfold.attachments.ports import AttachmentStore
+from everfold.host.access import HostedSession
+from everfold.host.opening import open_sessions
+from everfold.host.plugins import find_plugins
+from everfold.host.sessions import Sessions
+from everfold.llm.route import Route
+from everfold.plugins.plugin import Plugin, PluginError
+from everfold.plugins.waterfalls import Waterfalls
+from everfold.profiles.adapters import Means, check_profile, environment, route_of
+from everfold.profiles.attaching import attachments_of, open_attachments, uploads_beside
+from everfold.profiles.loading import located
+from everfold.profiles.mounting import mounted
+from everfold.profiles.profile import Profile
+from everfold.profiles.tools import tools_of
+from everfold.session.events import Origin
+from everfold.session.frozen import Json
+
+Wrap = Callable[[Route], Route]
+"""Puts something around each route, a recorder for instance."""
+
+
+@dataclass(slots=True)
+class OpenProfile:
+    """A running host. Made by `open_profile`.
+
+    Attributes:
+        waterfalls: the chains that the plugins joined.
+        plugins: those that act.
+        secrets: texts that no output may show: the keys of the routes made so far.
+        on_notice: is told what admission changed about an image, and the image's name.
+    """
+
+    profile: Profile
+    sessions: Sessions
+    attachments: AttachmentStore
+    means: Means
+    waterfalls: Waterfalls = field(default_factory=Waterfalls)
+    plugins: tuple[Plugin, ...] = ()
+    wrap: Wrap = field(default=lambda route: route, repr=False)
+    given_routes: Mapping[str, Route] = field(default_factory=dict, repr=False)
+    secrets: list[str] = field(default_factory=list, repr=False)
+    on_notice: Callable[[str, Notice], None] = field(default=lambda _name, _notice: None)
+    _routes: dict[str, Route] = field(default_factory=dict, repr=False)
+
+    def route(self, provider: str | None = None) -> Route:
+        """Return a route of the profile, the one that is asked if None; each is made once.
+
+        Raises:
+            ProfileError: there is none, or its table makes no sense.
+            MissingKeyError: its key is not in the environment.
+        """
+        name = self.profile.route if provider is None else provider
+        if name not in self._routes:
+            made = self.given_routes.get(name)
+            if made is None:
+                made, secrets = route_of(self.profile, name, self.means)
+                self.secrets.extend(secrets)
+            self._routes[name] = self.wrap(made)
+        return self._routes[name]
+
+    def agent(
+        self,
+        session_id: str,
+        *,
+        route: str | None = None,
+        model: str | None = None,
+        tools: Iterable[Tool | Callable[..., object]] = (),
+        takes_over: bool = False,
+        **more: Any,
+    ) -> Agent:
+        """Return an agent on a session, with the profile's model, prompt, tools and plugins.
+
+        Args:
+            route: another route of the profile than the one that it asks.
+            model: another model than the route's own.
+            tools: further tools.
+            takes_over: whether to close what another process left open.
+            more: as `Agent` takes them.
+
+        Raises:
+            ProfileError, MissingKeyError: as `route`.
+        """
+        named = tools_of(self.profile.tools, f"profile {self.profile.name!r}")
+        return Agent(
+            self.sessions,
+            session_id,
+            self.route(route),
+            self.profile.settings(route, model),
+            tools=[*named, *tools],
+            waterfalls=self.waterfalls,
+            admit_images=self.admit,
+            takes_over=takes_over,
+            **more,
+        )
+
+    def access(self, session_id: str, actor: str = "user") -> HostedSession:
+        """Return one session, for plugins and decisions."""
+        return HostedSession(self.sessions, session_id, Origin(actor=actor))
+
+    def admit(self, images: Sequence[ImageData]) -> list[dict[str, Json]]:
+        """Check and store images, all or none, and return their references.
+
+        Raises:
+            AdmissionError: names every image at fault; nothing was stored.
+        """
+        sources = [Source(image.data, image.name, None, "image") for image in images]
+        notices: list[Notice] = []
+        refs = admit(sources, self.attachments, notify=notices.append)
+        for notice in notices:
+            self.on_notice(sources[notice.index].name or "image", notice)
+        return refs
+
+    async def disconnect(self) -> None:
+        """Close the connections that routes hold in the running event loop."""
+        closers = [getattr(route, "close", None) for route in self._routes.values()]
+        await asyncio.gather(*(close() for close in closers if close is not None))
+
+
+@contextmanager
+def open_profile(
+    profile: Profile,
+    *,
+    store: str | None = None,
+    create: bool = True,
+    wrap: Wrap = lambda route: route,
+    routes: Iterable[Route] = (),
+    environ: Mapping[str, str] | None = None,
+    means: Any = None,
+) -> Iterator[OpenProfile]:
+    """Run a host as a profile says; leaving the block unmounts the plugins and closes the store.
+
+        with open_profile(load_profile("openai"), store="sqlite:///agents.db") as host:
+            agent = host.agent(host.sessions.create().id)
+
+    Every installed plugin is registered, so that every log can be read; those that the profile
+    names act. Routes are made when they are asked for, so that reading needs no key.
+
+    Args:
+        store: URL of another store than the profile's; in memory if neither names one.
+        create: make the store if there is none.
+        wrap: put around every route.
+        routes: used in place of the profile's own, by their names.
+        environ: where keys are looked up; this process's environment if None.
+        means: clock, ids and caps of the host.
+
+    Raises:
+        ProfileError: the profile makes no sense.
+        PluginError: a plugin is not installed, or failed; it is named.
+        StoreError: the store or the attachments cannot be opened.
+    """
+    given = {route.provider: route for route in routes}
+    check_profile(profile)
+    url = store or located(profile.store, profile.folder) or "sqlite://"
+    found = {each.plugin.name: each.plugin for each in find_plugins()}
+    acting = _acting(profile, found)
+    place = attachments_of(url, located(profile.attachments, profile.folder))
+    with ExitStack() as stack:
+        sessions = stack.enter_context(
+            open_sessions(url, plugins=found.values(), create=create, means=means)
+        )
+        attachments = stack.enter_context(open_attachments(place))
+        tools = Means(attachments, uploads_beside(place), environ or environment())
+        host = OpenProfile(
+            profile, sessions, attachments, tools, plugins=acting, wrap=wrap, given_routes=given
+        )
+        stack.enter_context(
+            mounted(acting, profile.plugin_settings, host.waterfalls, sessions, host.route)
+        )
+        yield host
+
+
+def _acting(profile: Profile, found: Mapping[str, Plugin]) -> tuple[Plugin, ...]:
+    """Return the plugins that the profile has act, in its order."""
+    known = ", ".join(sorted(found)) or "none"
+    for name in (*(profile.plugins or ()), *profile.plugin_settings):
+        if name not in found:
+            raise PluginError(name, f"is not installed; installed are: {known}")
+    chosen = list(found) if profile.plugins is None else profile.plugins
+    return tuple(found[name] for name in chosen)
+
+
+def with_plugin_settings(profile: Profile, settings: Mapping[str, Mapping[str, Any]]) -> Profile:
+    """Return a profile in which exactly these plugins act, with these settings."""
+    return replace(profile, plugins=tuple(settings), plugin_settings=settings)
