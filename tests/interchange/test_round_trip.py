@@ -58,7 +58,8 @@ def acts(draw: st.DrawFn) -> Act:
         if kind == "replace" and nodes:
             first = pick % len(nodes)
             hidden = nodes[first : first + 1 + pick % 5]
-            sources = sorted({*hidden, *range(session.next_seq - pick % 4, session.next_seq)})
+            recent = range(max(0, session.next_seq - pick % 4), session.next_seq)
+            sources = sorted({*hidden, *recent})
             data = user(blocks)
             return replacement(
                 "user/message", data, start=hidden[0], end=hidden[-1], sources=sources
