@@ -7,6 +7,7 @@ from typing import overload
 from everfold.session.derive import derive_event_message, gives_message
 from everfold.session.frozen import Json
 from everfold.session.growing import Growing
+from everfold.session.messages import Message, typed_message
 from everfold.session.surface import Surface
 
 
@@ -20,10 +21,11 @@ class Conversation(Sequence[Json]):
         seqs: the node of each message.
     """
 
-    __slots__ = ("_surface", "seqs")
+    __slots__ = ("_surface", "_views", "seqs")
 
     def __init__(self, surface: Surface, seqs: Growing[int]) -> None:
         self._surface = surface
+        self._views: dict[int, Message] = {}
         self.seqs = seqs
 
     def __len__(self) -> int:
@@ -46,6 +48,18 @@ class Conversation(Sequence[Json]):
         """Yield seq and message of each node that gives one."""
         return zip(self.seqs, self, strict=True)
 
+    def typed(self) -> Sequence[Message]:
+        """Return typed views of the messages; each is made when it is first read, and kept."""
+        return _Views(self)
+
+    def view(self, index: int) -> Message:
+        """Return the typed view of one message."""
+        seq = self.seqs[index]
+        view = self._views.get(seq)
+        if view is None:
+            view = self._views[seq] = typed_message(self._message(seq))
+        return view
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (Conversation, list, tuple)):
             return NotImplemented
@@ -60,6 +74,25 @@ class Conversation(Sequence[Json]):
         event = self._surface.events.find(seq)
         assert event is not None, f"node {seq} has no event"
         return derive_event_message(event, self._surface.messages)
+
+
+class _Views(Sequence[Message]):
+    """The typed views of a conversation."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    def __len__(self) -> int:
+        return len(self._conversation)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        if isinstance(index, slice):
+            return [self._conversation.view(each) for each in range(*index.indices(len(self)))]
+        return self._conversation.view(index)
 
 
 class ConversationCache:
