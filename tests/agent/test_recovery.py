@@ -249,26 +249,6 @@ def test_a_plugin_that_fails_in_the_chain_is_passed_over(host: Host) -> None:
     assert run(agent.ask([png(1)])).text == "ok"
 
 
-def test_a11_silent_failures_of_a_big_request_lead_to_an_omission(host: Host) -> None:
-    big = 10 * 1024 * 1024
-    route = host.route(fails("SERVER"), fails("EMPTY_RESPONSE"), fails("SERVER"), says("ok"))
-    agent = host.agent(route)
-
-    assert run(agent.ask([png(1, big), png(2, big), png(3, big)])).text == "ok"
-
-    assert shown(route)[1:] == ["user: [omitted 1]", "user: [omitted 2]", "user: [image 3]"]
-    assert len(route.sent) == 4
-
-
-def test_a11_silent_failures_of_a_small_request_stay_what_they_are(host: Host) -> None:
-    agent = host.agent(host.route(otherwise=fails("SERVER", "down")))
-
-    result = run(agent.ask([png(1)]))
-
-    assert result.failure is not None
-    assert (result.failure.code, host.data(agent.session_id, "image/offload")) == ("SERVER", [])
-
-
 def test_v6_the_planner_omits_ahead_so_that_no_attempt_fails(quick_url: str) -> None:
     settings = {"plan_ahead": True}
     with hosting(quick_url, settings=settings) as host:

@@ -151,6 +151,8 @@ class Size:
         (3, "3"),
         ({"a": [1, None]}, '{"a":[1,null]}'),
         ([], "[]"),
+        (["a", "b"], '["a","b"]'),
+        (ToolOutput("one text"), "one text"),
         (Place(city="Ulm"), '{"city":"Ulm","lat":0.0}'),
         (Size(3), '{"width":3}'),
         ("bad \udcff", "bad \ufffd"),

@@ -2,13 +2,13 @@
 
 import pytest
 
-from everfold.agent.errors import InputError
-from everfold.agent.settings import Limits
-from everfold.llm.chunks import TextDelta
+from everfold.agent.errors import AgentError, InputError
+from everfold.agent.settings import Limits, ModelSettings
+from everfold.llm.chunks import TextDelta, Usage
 from everfold.llm.failure import FailureCode
 from everfold.routes.scripted import calls, fails, says
-from everfold.session.errors import EventIdReusedError, SessionNotFoundError
-from tests.agent.kit import Host, Watching, run, shown
+from everfold.session.errors import EventIdReusedError, PayloadError, SessionNotFoundError
+from tests.agent.kit import Host, Watching, png, run, shown
 
 
 def noop() -> str:
@@ -335,3 +335,71 @@ def test_injected_input_keeps_its_source_m4(host: Host) -> None:
 def test_a_session_that_does_not_exist_is_named(host: Host) -> None:
     with pytest.raises(SessionNotFoundError, match="nowhere"):
         run(host.agent(host.route(), "nowhere").ask("hi"))
+
+
+def test_a_failure_that_is_not_valid_unicode_is_told_all_the_same(host: Host) -> None:
+    agent = host.agent(host.route(fails("SERVER", "bad \ud800"), fails("AUTH", "no \udcff")))
+
+    result = run(agent.ask("hi"))
+
+    assert result.failure is not None
+    assert result.failure.message == "no \ufffd"
+
+
+def test_token_counts_that_the_log_cannot_hold_count_as_none(host: Host) -> None:
+    text = says("ok")
+    odd = type(text)((*text.chunks[:-2], Usage(2**60, 1), text.chunks[-1]))
+    agent = host.agent(host.route(odd))
+
+    assert run(agent.ask("hi")).usage == Usage(0, 0)
+
+
+@pytest.mark.parametrize("kind", ["tool-call", "tool-result", "reasoning"])
+def test_a_user_cannot_slip_in_what_only_a_model_says(host: Host, kind: str) -> None:
+    agent = host.agent(host.route())
+
+    with pytest.raises(InputError, match="never from here"):
+        run(agent.ask([{"type": kind, "text": "x"}]))
+
+
+def test_a_source_without_a_kind_is_refused(host: Host) -> None:
+    agent = host.agent(host.route())
+
+    with pytest.raises(InputError, match=r"source\.kind is not a text"):
+        run(agent.ask("hi", source={"plugin": "x"}))
+
+
+def test_settings_that_make_no_header_are_refused_before_a_turn_is_opened(host: Host) -> None:
+    with pytest.raises(PayloadError, match=r"config\.model is not a text"):
+        host.agent(host.route(), model=ModelSettings("scripted", ""))
+
+    with pytest.raises(AgentError, match="there is no route to provider 'elsewhere'"):
+        host.agent(host.route(), model=ModelSettings("elsewhere", "m"))
+
+
+def test_a_turn_runs_alike_on_both_databases(any_host: Host) -> None:
+    host = any_host
+    route = host.route(
+        fails("SERVER"),
+        fails("IMAGE_OFFLOAD_REQUIRED", offload_images=1),
+        calls(("c1", "noop", {})),
+        says("fine"),
+    )
+    agent = host.agent(route, tools=[noop])
+
+    result = run(agent.ask(["look", png(1), png(2)]))
+
+    assert result.text == "fine"
+    assert [type_ for type_ in host.types(agent.session_id, 8) if "step" not in type_] == [
+        "assistant/attempt",
+        "llm/retry",
+        "llm/retry-started",
+        "assistant/attempt",
+        "image/offload",
+        "request/header",
+        "assistant/message",
+        "tool/call",
+        "tool/result",
+        "assistant/message",
+        "turn/end",
+    ]

@@ -14,7 +14,8 @@ from everfold.llm.chunks import (
     ToolCallDelta,
     Usage,
 )
-from everfold.llm.stream import Packer, Record, TimedChunk
+from everfold.llm.failure import LlmFailure
+from everfold.llm.stream import Packer, Record, TimedChunk, usage_from_json
 from everfold.llm.wellformed import Repair, ends_in_half, mended, well_formed
 
 Block = dict[str, Any]
@@ -137,11 +138,18 @@ class Assembler:
             case Finish(_, failure, replay):
                 clean, repairs = mended(replay, "replayState")
                 self._repairs += repairs
-                if failure is not None:
-                    failure = replace(failure, message=well_formed(failure.message)[0])
+                failure = None if failure is None else mended_failure(failure)
                 return replace(chunk, failure=failure, replay_state=clean)
+            case Usage():
+                return self._usage_of(chunk)
             case _:
                 return chunk
+
+    def _usage_of(self, chunk: Usage) -> Usage:
+        """Return counts that the log can hold; others count as none."""
+        clean, repairs = mended(chunk.to_json(), "usage")
+        self._repairs += repairs
+        return usage_from_json(clean) or Usage(0, 0)
 
     def _delta(self, chunk: TextDelta | ReasoningDelta | ToolCallDelta) -> Chunk:
         text = _text(chunk)
@@ -214,6 +222,11 @@ class Assembler:
         if state is None or not isinstance(blocks, list) or len(blocks) != len(self._parts):
             return state
         return {**state, "blocks": [blocks[place] for place in places]}
+
+
+def mended_failure(failure: LlmFailure) -> LlmFailure:
+    """Return a failure that the log can hold."""
+    return LlmFailure.from_json(mended(failure.to_json())[0])
 
 
 def _text(chunk: Chunk) -> str:

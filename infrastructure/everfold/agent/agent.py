@@ -26,6 +26,8 @@ from everfold.session.deciding import AppendEvent
 from everfold.session.errors import EventIdReusedError, SessionError
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json, json_equal
+from everfold.session.lossless import encode
+from everfold.session.payload import check_message, check_payload
 from everfold.session.session import Session
 
 USER: Mapping[str, Json] = {"kind": "user"}
@@ -96,7 +98,7 @@ class Agent:
         self._owned: OwnedTurn | None = None
         self._cancellation: TurnCancellation | None = None
         self._turns = asyncio.Lock()
-        _ = self._loop.route
+        _check(self._loop, settings.model)
 
     @property
     def settings(self) -> AgentSettings:
@@ -108,9 +110,10 @@ class Agent:
 
         Raises:
             AgentError: there is no route to the model's provider.
+            PayloadError: the settings make no request header.
         """
         if model is not None:
-            self._loop.route_to(model.provider)
+            _check(self._loop, model)
             self._loop.settings = replace(self._loop.settings, model=model)
         if system_prompt is not None:
             self._loop.settings = replace(self._loop.settings, system_prompt=system_prompt)
@@ -220,6 +223,9 @@ class Agent:
         checked = await asyncio.to_thread(self._content, parts)
         message_id = self._log.new_id() if key is None else f"input-{key}"
         message = user_message(message_id, checked.blocks, source)
+        fault = check_message(message, "user")
+        if fault is not None:
+            raise InputError(f"the input makes no message: {fault}")
         first = 0
 
         def plan(session: Session) -> list[AppendEvent]:
@@ -365,6 +371,14 @@ def _tools(tools: Iterable[Tool | Callable[..., object]]) -> dict[str, Tool]:
             raise AgentError(f"two tools are called {made.name!r}")
         named[made.name] = made
     return named
+
+
+def _check(loop: Loop, model: ModelSettings) -> None:
+    """Refuse settings that no request could be made with, before a turn is opened for them."""
+    loop.route_to(model.provider)
+    definitions = [tool.definition() for tool in loop.tools.values()]
+    _, header = encode(model.header(definitions), "header")
+    check_payload("request/header", {"header": header, "reason": "initial"}, 0)
 
 
 def _check_same(session_id: str, key: str, earlier: Sequence[Recorded], message: Json) -> None:

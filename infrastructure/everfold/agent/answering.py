@@ -12,7 +12,7 @@ from everfold.agent.calling import Call
 from everfold.agent.cancelling import TurnCancellation
 from everfold.agent.log import OwnedTurn, fixed
 from everfold.agent.loop import Loop
-from everfold.agent.retrying import budget_answer, retry_event, retry_started, suspected
+from everfold.agent.retrying import budget_answer, retry_event, retry_started
 from everfold.agent.settling import Settlement, attempt_wish
 from everfold.llm.chunks import Chunk
 from everfold.llm.failure import LlmFailure
@@ -226,7 +226,6 @@ class Answering:
         """Ask what now, and do it; False if the failure stands (R262 to R268)."""
         loop = self.loop
         policy = loop.settings.retry
-        failure = suspected(failure, step.retries, policy, attempt.prepared)
         step.note(request, attempt, failure)
         question = RequestErrorQuestion(
             session=loop.log.access,

@@ -8,7 +8,7 @@ from typing import Any
 
 from everfold.agent.cancelling import TurnCancellation, start, stop, until_cancelled
 from everfold.agent.settings import Limits
-from everfold.llm.assembly import Answer, Assembler
+from everfold.llm.assembly import Answer, Assembler, mended_failure
 from everfold.llm.chunks import Chunk, Finish
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.route import LlmRequest, Prepared, Route
@@ -96,7 +96,7 @@ class Attempting:
                 return
             await self._stream(attempt.prepared, attempt)
         except LlmError as error:
-            attempt.failure = error.failure
+            attempt.failure = mended_failure(error.failure)
         except Exception as error:  # noqa: BLE001  # a stranger's route may raise anything
             attempt.failure = LlmFailure(_whereabouts(error), FailureCode.UNKNOWN)
 

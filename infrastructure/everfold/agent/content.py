@@ -21,6 +21,7 @@ Part = str | ImageData | Mapping[str, Json]
 """A text, an image's bytes, or a content block."""
 
 NO_OUTPUT = "(no output)"
+_BLOCKS = ("text", "image", "file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ def _fault(block: object) -> str | None:
         return "it has no type"
     if kind == "text" and not isinstance(block.get("text"), str):
         return "its text is not text"
+    if kind in ("tool-call", "tool-result", "reasoning"):
+        return f"a {kind} comes from a model or from a call, never from here"
     if kind in ("image", "file") and not isinstance(block.get("attachment"), Mapping):
         return "it refers to no attachment"
     return None
@@ -80,12 +83,12 @@ def parts_of(value: object) -> tuple[Part, ...]:
     if value is None:
         return ()
     if isinstance(value, ToolOutput):
-        return value.content
+        return (value.content,) if isinstance(value.content, str) else tuple(value.content)
     if isinstance(value, (str, ImageData)):
         return (value,)
-    if isinstance(value, (list, tuple)) and value and all(_is_part(item) for item in value):
+    if isinstance(value, (list, tuple)) and _is_content(value):
         return tuple(value)
-    if isinstance(value, Mapping) and value.get("type") in ("text", "image", "file"):
+    if isinstance(value, Mapping) and value.get("type") in _BLOCKS:
         return (value,)
     if isinstance(value, BaseModel):
         return (value.model_dump_json(),)
@@ -100,10 +103,16 @@ def _json_text(value: object) -> str:
         return str(value)
 
 
-def _is_part(item: object) -> bool:
-    if isinstance(item, (str, ImageData)):
+def _is_content(items: Sequence[object]) -> bool:
+    """Tell whether a list is content; a list of texts alone is a value like any other."""
+    has_blocks = any(not isinstance(item, str) for item in items)
+    return has_blocks and all(isinstance(item, str) or _is_block(item) for item in items)
+
+
+def _is_block(item: object) -> bool:
+    if isinstance(item, ImageData):
         return True
-    return isinstance(item, Mapping) and item.get("type") in ("text", "image", "file")
+    return isinstance(item, Mapping) and item.get("type") in _BLOCKS
 
 
 def shortened(content: Content, limit: int) -> Content:

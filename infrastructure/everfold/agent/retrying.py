@@ -1,18 +1,15 @@
-"""When a failed request is sent again unchanged, how long to wait before, and when a silent limit is suspected."""
+"""When a failed request is sent again unchanged, how long to wait before, and how that is logged."""
 
 from collections.abc import Callable
 
 from everfold.agent.settings import RetryPolicy
-from everfold.llm.failure import FailureCode, LlmFailure
-from everfold.llm.route import Prepared
+from everfold.llm.failure import LlmFailure
 from everfold.plugins.waterfalls import Retry
 from everfold.session.deciding import AppendEvent
 from everfold.session.frozen import Json
 
 Jitter = Callable[[], float]
 """Gives a number from 0 to 1, so that many clients do not come back at once."""
-
-_SILENT = frozenset((FailureCode.SERVER, FailureCode.EMPTY_RESPONSE, FailureCode.TRANSPORT))
 
 
 def budget_answer(
@@ -35,29 +32,6 @@ def budget_answer(
             return None
         delay_ms = max(delay_ms, asked_ms)
     return Retry(spends_budget=True, delay_ms=delay_ms)
-
-
-def suspected(
-    failure: LlmFailure, retries: int, policy: RetryPolicy, prepared: Prepared | None
-) -> LlmFailure:
-    """Return the failure that recovery is asked about.
-
-    Some providers answer too large requests with server errors or with nothing. When all retries
-    are spent on a request with many bytes of images, it is taken for such a limit, and half of
-    the images are asked for.
-    """
-    if prepared is None or failure.code not in _SILENT or retries < policy.max_retries:
-        return failure
-    if prepared.image_count == 0 or prepared.image_bytes < policy.suspect_bytes:
-        return failure
-    return LlmFailure(
-        f"{failure.message} ({failure.code}); after {retries} unchanged retries the "
-        f"{prepared.image_count} images, {prepared.image_bytes} bytes, are taken for too many",
-        FailureCode.IMAGE_OFFLOAD_REQUIRED,
-        status=failure.status,
-        request_id=failure.request_id,
-        offload_images=-(-prepared.image_count // 2),
-    )
 
 
 def retry_event(place: Json, failure: LlmFailure, answer: Retry, facts: Json) -> AppendEvent:

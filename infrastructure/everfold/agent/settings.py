@@ -51,15 +51,12 @@ class RetryPolicy:
         base_ms: the first pause; each further one is twice as long.
         cap_ms: the longest pause of our own choosing.
         patience_ms: a provider that asks for a longer wait than this ends the turn.
-        suspect_bytes: after all retries, server errors and empty answers to a request with at
-            least so many bytes of images are taken for a silent size limit.
     """
 
     max_retries: int = 2
     base_ms: int = 500
     cap_ms: int = 30_000
     patience_ms: int = 120_000
-    suspect_bytes: int = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, get_origin, get_type_hints, overload
 
@@ -42,10 +42,11 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ImageData:
-    """The bytes of an image, not admitted yet."""
+    """The bytes of an image, not admitted yet; `media_type` is what it is said to be."""
 
     data: bytes
     name: str | None = None
+    media_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +54,12 @@ class ToolOutput:
     """A result of several parts.
 
     Attributes:
-        content: texts, images, and content blocks.
+        content: a text, or texts, images and content blocks.
         is_error: whether the model is told that the call failed.
         meta: facts for people and programs; the model does not see them.
     """
 
-    content: tuple["str | ImageData | Mapping[str, Json]", ...]
+    content: "str | Sequence[str | ImageData | Mapping[str, Json]]"
     is_error: bool = False
     meta: Mapping[str, Json] | None = None
 
