@@ -172,3 +172,16 @@ def test_ids_are_counted_and_taken_ones_skipped_r176() -> None:
     assert free_id(taken.__contains__) == "session-3"
     assert free_id(taken.__contains__, start=4) == "session-5"
     assert free_id(lambda _: False) == "session-1"
+
+
+def test_beyond_many_taken_ids_few_are_asked_for() -> None:
+    asked: list[str] = []
+
+    def is_taken(name: str) -> bool:
+        asked.append(name)
+        return int(name.removeprefix("session-")) <= 10_000
+
+    found = free_id(is_taken)
+
+    assert found == "session-10001"
+    assert len(asked) < 40
