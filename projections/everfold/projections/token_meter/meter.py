@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from everfold.projections.token_meter.errors import MeterError
-from everfold.projections.token_meter.prices import tools_price
-from everfold.projections.token_meter.surface_prices import ImagePricing, Node, SurfacePrices
+from everfold.projections.token_meter.prices import message_price, tools_price
+from everfold.projections.token_meter.surface_fold import MARKS, covered_by, surface_after
+from everfold.projections.token_meter.surface_prices import ImagePricing, SurfacePrices
 from everfold.session.derive import message_of
 from everfold.session.events import EventLike
 from everfold.session.frozen import Json
@@ -15,9 +16,6 @@ from everfold.session.vocabulary import MESSAGE_TYPES
 
 SHADOW_TYPES = frozenset(("compaction/summary", "compaction/prune"))
 """The events that say what the nodes cost that the event directly after them hides (R309)."""
-
-MARKS = {"image/offload": True, "image/bring-back": False}
-"""The events that mark images of nodes: omitted, or shown again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +140,13 @@ def stepped(state: Metered, event: EventLike) -> Metered:
 
 
 def _with_message(state: Metered, event: EventLike) -> Metered:
-    node = Node.of(event.seq, event.type, message_of(event))
-    marker = None if event.is_plain_append else event.surface_op
-    if isinstance(marker, dict):
-        start, end = int(marker["startSeq"]), int(marker["endSeq"])
-        surface = state.surface.replaced(start, end, node)
-        total = running_total(state.total, state.shadow, event.seq, (start, end), node.fixed)
+    surface = surface_after(state.surface, event)
+    covered = covered_by(event)
+    if covered is None:
+        total = state.total + surface.fixed - state.surface.fixed
     else:
-        surface, total = state.surface.appended(node), state.total + node.fixed
+        price = message_price(message_of(event) or {})
+        total = running_total(state.total, state.shadow, event.seq, covered, price)
     state = replace(state, surface=surface, total=total)
     tokens = usage_tokens(event)
     if tokens is None:
@@ -220,11 +217,7 @@ def window_of(event: EventLike) -> int | None:
 
 
 def _with_marks(state: Metered, event: EventLike) -> Metered:
-    surface = state.surface
-    for target in event.data["targets"]:
-        indexes = {int(index) for index in target["imageIndexes"]}
-        surface = surface.marked(int(target["seq"]), indexes, omitted=MARKS[event.type])
-    return replace(state, surface=surface)
+    return replace(state, surface=surface_after(state.surface, event))
 
 
 _STEPS: Mapping[str, Callable[[Metered, EventLike], Metered]] = {

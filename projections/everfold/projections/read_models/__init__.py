@@ -1,0 +1,1 @@
+"""Read models: what an application wants to know of a session, folded after commit."""
