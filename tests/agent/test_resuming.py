@@ -96,6 +96,8 @@ def test_an_open_turn_of_another_process_is_refused_before_the_model_is_asked_b8
         run(host.agent(route, session_id).ask("hello"))
 
     assert (route.sent, caught.value.code) == ([], "turn-open")
+    host.sessions.resume(session_id)
+    assert run(host.agent(route, session_id).run_queued()) == []
 
 
 def test_a_turn_that_was_taken_over_stops_before_the_model_is_asked_again_b8(host: Host) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from everfold.agent.cancelling import TurnCancellation, finished, start
 from everfold.agent.content import AdmitImages, Content, Part, content_of
 from everfold.agent.errors import AgentClosedError, AgentError, InputError, TurnOpenError
-from everfold.agent.inbox import Target, disowned, insertion
+from everfold.agent.inbox import Target, disowned, insertion, withdrawal
 from everfold.agent.log import OwnedTurn, SessionLog, Watcher
 from everfold.agent.loop import Loop
 from everfold.agent.opening import open_turn
@@ -145,14 +145,20 @@ class Agent:
 
         Raises:
             InputError: the content cannot be put to a model; nothing was stored.
-            TurnOpenError, TakenOverError: another process runs this session.
+            TurnOpenError: another process runs a turn; the input is taken back, unless it has a key.
+            TakenOverError: another process took this turn over.
             SessionError: the store failed.
         """
         message_id, seq = await self._queue(content, "next-turn", key, source)
         async with self._turns:
             await self.attach()
-            while await self._waits(message_id):
-                await self._run_next()
+            try:
+                while await self._waits(message_id):
+                    await self._run_next()
+            except TurnOpenError:
+                if key is None:
+                    await self._withdraw(message_id)
+                raise
         result = await asyncio.to_thread(find_turn, self.sessions, self.session_id, message_id, seq)
         if result.kind == "open":
             raise TurnOpenError(self.session_id, result.turn, result.start_seq)
@@ -287,6 +293,11 @@ class Agent:
         # A plan is made on what the host has in memory: bring that up to date first.
         await self._log.load()
         return await asyncio.to_thread(self.sessions.resume, self.session_id)
+
+    async def _withdraw(self, message_id: str) -> None:
+        """Take an input back that no turn has taken yet."""
+        reader = self._log.inbox
+        await self._log.append(lambda session: withdrawal(reader.at(session), message_id))
 
     async def _waits(self, message_id: str) -> bool:
         session = await self._log.load()

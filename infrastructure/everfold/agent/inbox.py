@@ -1,7 +1,7 @@
 """Queued input: a fold of `agent/inbox/spliced`, and taking items out so that each is taken once."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -132,9 +132,18 @@ def disowned(inherited: Inbox, inbox: Inbox) -> list[AppendEvent]:
         inherited: the inbox at the cut.
         inbox: the inbox now.
     """
+    gone = {item.get("id") for item in (*inherited.next_turn, *inherited.next_step)}
+    return _cancelled(inbox, gone)
+
+
+def withdrawal(inbox: Inbox, message_id: str) -> list[AppendEvent]:
+    """Return the events that take a waiting message back, none if it waits no more."""
+    return _cancelled(inbox, {message_id})
+
+
+def _cancelled(inbox: Inbox, gone: Collection[Json]) -> list[AppendEvent]:
     wishes = []
     for target in _TARGETS:
-        gone = [item.get("id") for item in inherited.queue(target)]
         kept = 0
         for item in inbox.queue(target):
             if item.get("id") in gone:
