@@ -22,7 +22,7 @@ from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Chunk
 from everfold.llm.route import Route
 from everfold.plugins.waterfalls import Waterfalls
-from everfold.session.deciding import AppendEvent
+from everfold.session.deciding import AppendEvent, checked_event_id
 from everfold.session.errors import EventIdReusedError, SessionError
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json, json_equal
@@ -227,7 +227,7 @@ class Agent:
         self._check_open()
         parts: Sequence[Part] = (content,) if isinstance(content, str) else tuple(content)
         checked = await asyncio.to_thread(self._content, parts)
-        message_id = self._log.new_id() if key is None else f"input-{key}"
+        message_id = self._log.new_id() if key is None else f"input-{checked_event_id(key)}"
         message = user_message(message_id, checked.blocks, source)
         fault = check_message(message, "user")
         if fault is not None:

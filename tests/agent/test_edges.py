@@ -1,0 +1,104 @@
+"""The edges of the loop: input that is none, text that is not valid Unicode, settings that make no request."""
+
+import pytest
+
+from everfold.agent.errors import AgentError, InputError
+from everfold.agent.settings import ModelSettings
+from everfold.llm.chunks import Usage
+from everfold.routes.scripted import fails, says
+from everfold.session.errors import IdError, PayloadError
+from tests.agent.kit import Host, run, shown
+
+
+@pytest.mark.parametrize("content", ["", [], [""]])
+def test_an_empty_input_is_refused_and_stores_nothing(host: Host, content: str | list[str]) -> None:
+    agent = host.agent(host.route())
+
+    with pytest.raises(InputError, match="the input is empty"):
+        run(agent.ask(content))
+
+    assert host.log(agent.session_id) == []
+
+
+def test_an_input_of_blanks_is_not_dropped_a10(host: Host) -> None:
+    route = host.route()
+
+    run(host.agent(route).ask("   "))
+
+    assert shown(route)[-1] == "user:    "
+
+
+def test_a_block_that_is_none_is_refused_and_named(host: Host) -> None:
+    agent = host.agent(host.route())
+
+    with pytest.raises(InputError, match=r"'image'.*refers to no attachment"):
+        run(agent.ask([{"type": "image"}]))
+
+
+def test_text_of_a_user_that_is_not_valid_unicode_is_mended_and_logged(host: Host) -> None:
+    route = host.route()
+    agent = host.agent(route)
+
+    run(agent.ask("caf\udce9"))
+
+    assert shown(route)[-1] == "user: caf\ufffd"
+    repaired = host.data(agent.session_id, "content/repaired")
+    assert repaired[0]["places"] == [{"path": "content[0].text", "reason": "1 lone surrogate(s)"}]
+
+
+def test_text_of_a_model_that_is_not_valid_unicode_is_mended_and_logged(host: Host) -> None:
+    agent = host.agent(host.route(says("ab\ud800cd", pieces=1)))
+
+    assert run(agent.ask("hi")).text == "ab\ufffdcd"
+    message = host.data(agent.session_id, "assistant/message")[0]["message"]
+    assert host.data(agent.session_id, "content/repaired")[0]["messageId"] == message["id"]
+
+
+def test_a_failure_that_is_not_valid_unicode_is_told_all_the_same(host: Host) -> None:
+    agent = host.agent(host.route(fails("SERVER", "bad \ud800"), fails("AUTH", "no \udcff")))
+
+    result = run(agent.ask("hi"))
+
+    assert result.failure is not None
+    assert result.failure.message == "no \ufffd"
+
+
+def test_token_counts_that_the_log_cannot_hold_count_as_none(host: Host) -> None:
+    text = says("ok")
+    odd = type(text)((*text.chunks[:-2], Usage(2**60, 1), text.chunks[-1]))
+    agent = host.agent(host.route(odd))
+
+    assert run(agent.ask("hi")).usage == Usage(0, 0)
+
+
+@pytest.mark.parametrize("kind", ["tool-call", "tool-result", "reasoning"])
+def test_a_user_cannot_slip_in_what_only_a_model_says(host: Host, kind: str) -> None:
+    agent = host.agent(host.route())
+
+    with pytest.raises(InputError, match="never from here"):
+        run(agent.ask([{"type": kind, "text": "x"}]))
+
+
+def test_a_source_without_a_kind_is_refused(host: Host) -> None:
+    agent = host.agent(host.route())
+
+    with pytest.raises(InputError, match=r"source\.kind is not a text"):
+        run(agent.ask("hi", source={"plugin": "x"}))
+
+
+def test_settings_that_make_no_header_are_refused_before_a_turn_is_opened(host: Host) -> None:
+    with pytest.raises(PayloadError, match=r"config\.model is not a text"):
+        host.agent(host.route(), model=ModelSettings("scripted", ""))
+
+    with pytest.raises(AgentError, match="there is no route to provider 'elsewhere'"):
+        host.agent(host.route(), model=ModelSettings("elsewhere", "m"))
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "\ud800"])
+def test_a_key_that_cannot_be_an_id_is_refused(host: Host, key: str) -> None:
+    agent = host.agent(host.route())
+
+    with pytest.raises(IdError):
+        run(agent.ask("hi", key=key))
+
+    assert host.log(agent.session_id) == []
