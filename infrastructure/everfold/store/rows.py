@@ -14,7 +14,9 @@ from everfold.session.ids import seq_of
 from everfold.store.backend import Row
 from everfold.store.mapper import SessionMapper
 
-_PAGE_ROWS = 5000
+_FIRST_PAGE_ROWS = 64
+_MAX_PAGE_ROWS = 1000
+_PAGE_BYTES = 4 * 1024 * 1024
 
 Fetch = Callable[[int, int | None, int], list[Row]]
 """Gives rows with low < version <= high, at most so many, in the wanted order."""
@@ -33,7 +35,7 @@ def ascending(
     Raises:
         CorruptStreamError: after the rows before the first one that is missing or unreadable.
     """
-    size = _PAGE_ROWS
+    size = _FIRST_PAGE_ROWS
     while limit is None or limit > 0:
         if limit is not None:
             size = min(size, limit)
@@ -49,6 +51,7 @@ def ascending(
             raise _missing(stream_id, after + 1)
         if len(rows) < size:
             return
+        size = _next_size(rows)
 
 
 def descending_pages(
@@ -64,7 +67,7 @@ def descending_pages(
     Raises:
         CorruptStreamError: after the rows above the first one that is missing or unreadable.
     """
-    size = _PAGE_ROWS
+    size = _FIRST_PAGE_ROWS
     due: int | None = None
     while limit is None or limit > 0:
         if limit is not None:
@@ -86,6 +89,13 @@ def descending_pages(
             upto = due
         if is_end:
             return
+        size = _next_size(rows)
+
+
+def _next_size(rows: Sequence[Row]) -> int:
+    """Return how many rows the next page gets, so that a page of large rows takes no more memory."""
+    largest = max(len(state) for _version, _topic, state in rows)
+    return max(1, min(_MAX_PAGE_ROWS, _PAGE_BYTES // max(1, largest)))
 
 
 def _until_gap(rows: Sequence[Row], before: int, step: int) -> Sequence[Row]:
