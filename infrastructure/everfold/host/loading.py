@@ -18,6 +18,7 @@ from everfold.session.events import EventLike, Recorded
 from everfold.session.fork import check_boundary
 from everfold.session.frozen import Json, freeze
 from everfold.session.ids import HEADER_VERSION, seq_of, version_of
+from everfold.session.ids import session_id as checked_id
 from everfold.session.ports import SessionStore
 from everfold.session.session import Decision, Session, header_of
 from everfold.session.snapshot import state_of, take_snapshot
@@ -48,9 +49,10 @@ class Loader:
         """Return a stored header.
 
         Raises:
+            IdError: no session can have this id.
             SessionNotFoundError: there is no such session.
         """
-        rows = self._store.read_versions(session_id, (HEADER_VERSION,))
+        rows = self._store.read_versions(checked_id(session_id), (HEADER_VERSION,))
         if not rows:
             raise SessionNotFoundError(session_id)
         return header_of(rows[0])

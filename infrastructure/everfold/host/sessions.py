@@ -10,7 +10,7 @@ from everfold.host.loading import Loader
 from everfold.host.means import system_means
 from everfold.session.access import Planner
 from everfold.session.composition import Composition
-from everfold.session.deciding import AppendEvent, DecisionMeans
+from everfold.session.deciding import AppendEvent, DecisionMeans, checked_event_id
 from everfold.session.doors import resume_marker
 from everfold.session.errors import (
     ConflictError,
@@ -318,9 +318,8 @@ class Sessions:
         """Return what an earlier append with the first wish's own event id stored, if there was one."""
         if not wishes:
             return ()
-        key = wishes[0].event_id
-        stored = tuple(self.store.find_append(session.id, key)) if key is not None else ()
-        if not stored or key is None:
+        find, key = self.store.find_append, wishes[0].event_id
+        if key is None or not (stored := tuple(find(session.id, checked_event_id(key)))):
             return None
         same = len(stored) == len(wishes) and all(
             row.type == wish.type and json_equal(row.data, wish.data)
@@ -359,7 +358,7 @@ class Sessions:
         """
         self._loader.header(wanted_id)
         upto = None if last is None else version_of(last)
-        yield from self.store.read(wanted_id, after=version_of(first) - 1, upto=upto)
+        yield from self.store.read(wanted_id, after=version_of(max(first, 0)) - 1, upto=upto)
 
     def header(self, wanted_id: str) -> dict[str, Json]:
         """Return a session's header.

@@ -86,10 +86,10 @@ class SqliteBackend:
     ) -> list[Row]:
         """Return rows of a stream in order of version."""
         statement = f"{_ROWS} AND originator_version > ?"
-        parameters: list[str | int] = [stream_id, after]
+        parameters: list[str | int] = [stream_id, min(after, _NO_END)]
         if upto is not None:
             statement += " AND originator_version <= ?"
-            parameters.append(upto)
+            parameters.append(min(upto, _NO_END))
         statement += f" ORDER BY originator_version {'DESC' if descending else 'ASC'}"
         if limit is not None:
             statement += " LIMIT ?"
