@@ -1,5 +1,6 @@
 """What a store URL may say, and what is said of one that cannot be understood."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from everfold.store.urls import open_store
         "sessions.db",
         "mysql://host/db",
         "sqlite://host/sessions.db",
+        "sqlite:///sessions%00.db",
         "sqlite:///sessions.db?mode=memory",
         "sqlite:///sessions.db?synchronous=sometimes",
         "sqlite:///sessions.db?lock_timeout_s=-1",
@@ -68,3 +70,10 @@ def test_a_store_keeps_events_at_every_setting_of_synchronous(
 
     with open_store(url) as again:
         assert again.version("a") == 1
+
+
+def test_a_path_need_not_be_unicode(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path}/%FF.sqlite") as store:
+        store.append([row("a", 1)])
+
+    assert b"\xff.sqlite" in os.listdir(os.fsencode(tmp_path))

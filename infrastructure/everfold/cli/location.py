@@ -44,7 +44,7 @@ def store_url(*candidates: str | None, fallback: Callable[[], str | None] = lamb
 
 def file_url(path: Path) -> str:
     """Return the store URL of an SQLite file."""
-    return "sqlite:///" + quote(os.path.abspath(path), safe="/\\:@+,=~ ")
+    return "sqlite:///" + quote(os.fsencode(os.path.abspath(path)), safe="/\\:@+,=~ ")
 
 
 def file_of(url: str) -> Path | None:
@@ -57,7 +57,9 @@ def file_of(url: str) -> Path | None:
         parts = urlsplit(url)
     except ValueError as error:
         raise StoreUrlError(f"{without_secrets(url)!r} is no URL of a store: {error}") from error
-    name = unquote(parts.path.removeprefix("/"))
+    name = unquote(parts.path.removeprefix("/"), errors="surrogateescape")
+    if "\0" in name:
+        raise StoreUrlError(f"{without_secrets(url)!r} names no store: no path holds a NUL")
     is_file = parts.scheme == "sqlite" and name not in {"", ":memory:"}
     return Path(os.path.abspath(name)) if is_file else None
 

@@ -109,12 +109,26 @@ def writing_sessions(url: str, *, create: bool = False) -> "Iterator[Sessions]":
         yield sessions
 
 
+def check_lasting(url: str) -> None:
+    """Refuse a store in memory: it is empty at the start of a command, and gone at its end.
+
+    Raises:
+        StoreUnavailableError: the store is one in memory.
+    """
+    if url.partition("://")[0] == "sqlite" and file_of(url) is None:
+        raise StoreUnavailableError(
+            f"{url!r} names no file: a store in memory is gone when the command ends; "
+            "name a file, as in sqlite:///agents.db"
+        )
+
+
 def check_there(url: str) -> None:
     """Refuse an SQLite store whose file is not there, with a hint how to make one.
 
     Raises:
-        StoreUnavailableError: there is no such file.
+        StoreUnavailableError: there is no such file, or the store is one in memory.
     """
+    check_lasting(url)
     path = file_of(url)
     if path is not None and not path.exists():
         raise StoreUnavailableError(

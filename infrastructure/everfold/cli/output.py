@@ -3,6 +3,7 @@
 The rule to keep: every text passes `visible` on its way out, so that no log can steer a terminal.
 """
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,7 +35,11 @@ def console(*, stderr: bool = False) -> "Console":
 
 def json_text(value: Json) -> str:
     """Return JSON on one line, safe to print on a terminal."""
-    return visible_json(orjson.dumps(value).decode())
+    try:
+        return visible_json(orjson.dumps(value).decode())
+    except TypeError:
+        # The name of a file need not be Unicode; nothing else that is printed has lone surrogates.
+        return json.dumps(value, separators=(",", ":"))
 
 
 def say(text: str = "") -> None:

@@ -23,7 +23,7 @@ _creating = threading.Lock()
 def uri_of(path: Path, **query: str) -> str:
     """Return the SQLite URI of a file."""
     options = "&".join(f"{name}={value}" for name, value in query.items())
-    return f"file:{quote(str(path))}?{options}"
+    return f"file:{quote(os.fsencode(path))}?{options}"
 
 
 def stored_schema_version(path: Path, *, is_ours: bool = False) -> int | None:

@@ -62,7 +62,9 @@ def _sqlite_settings(url: str, *, read_only: bool) -> SqliteSettings:
             "an absolute one, and %23 for a #"
         )
     options = Options(parse_options(parts.query, _SQLITE_OPTIONS))
-    name = unquote(parts.path.removeprefix("/"))
+    name = unquote(parts.path.removeprefix("/"), errors="surrogateescape")
+    if "\0" in name:
+        raise StoreUrlError(f"{url!r} names no SQLite file: no path holds a NUL")
     return SqliteSettings(
         path=None if name in {"", ":memory:"} else Path(os.path.abspath(name)),
         synchronous=options.read("synchronous", "full", _synchronous, " or ".join(_SYNCHRONOUS)),

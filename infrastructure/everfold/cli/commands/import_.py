@@ -10,7 +10,14 @@ import click
 from everfold.cli import output
 from everfold.cli.describe import plural
 from everfold.cli.edge import DONE, PARTLY, REFUSED
-from everfold.cli.options import Run, json_option, pass_run, store_option, writing_sessions
+from everfold.cli.options import (
+    Run,
+    check_lasting,
+    json_option,
+    pass_run,
+    store_option,
+    writing_sessions,
+)
 from everfold.cli.visible import one_line
 from everfold.host.sessions import Sessions
 from everfold.interchange.errors import ImportRefusedError
@@ -44,8 +51,10 @@ def command(
     if session_id is not None and (len(paths) != 1 or any(path.is_dir() for path in paths)):
         raise click.UsageError("--id goes with exactly one file")
     _check_paths(paths)
+    url = run.url(store)
+    check_lasting(url)
     reports: list[FileReport] = []
-    with writing_sessions(run.url(store), create=True) as sessions:
+    with writing_sessions(url, create=True) as sessions:
         for report in _reports(sessions, paths, repair, session_id):
             reports.append(report)
             if not as_json:
