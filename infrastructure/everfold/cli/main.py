@@ -14,14 +14,21 @@ from everfold.cli.options import Run
 
 COMMANDS = {
     "demo": "Host a session with images, kill it, restore, fork and audit it.",
+    "chat": "Talk to a model, a line at a time.",
+    "run": "Ask a model one thing and print its answer.",
     "list": "List the sessions of a store.",
     "show": "Show a session: what the model sees, or what people saw.",
     "log": "Print the events of a session.",
+    "images": "List the images of a session, and what decided about each.",
+    "omit": "Show chosen images to no model any more.",
+    "bring-back": "Show omitted images to models again.",
+    "compact": "Replace the older messages of a session by a summary.",
     "fork": "Copy a session, or its part up to an event, into a new one.",
     "resume": "Take a session over after a crash: close what was left open.",
     "audit": "Check a session's stored events and every view of them.",
     "import": "Store sessions from files.",
     "export": "Write a session as a file.",
+    "replay": "Play a recording again, offline, and compare.",
     "plugins": "List the installed plugins.",
     "delete": "Remove a session for ever.",
 }
@@ -39,7 +46,7 @@ class LazyGroup(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"everfold.cli.commands.{cmd_name}_")
+        module = import_module(f"everfold.cli.commands.{cmd_name.replace('-', '_')}_")
         command: click.Command = module.command
         return command
 

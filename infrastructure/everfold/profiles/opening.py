@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from everfold.agent.agent import Agent
@@ -23,6 +23,9 @@ from everfold.profiles.loading import located
 from everfold.profiles.mounting import mounted
 from everfold.profiles.profile import Profile
 from everfold.profiles.tools import tools_of
+from everfold.projections.compaction.engine import Compactor
+from everfold.projections.compaction.plugin import NAME as COMPACTION
+from everfold.projections.compaction.plugin import settings_of
 from everfold.session.events import Origin
 from everfold.session.frozen import Json
 
@@ -103,6 +106,20 @@ class OpenProfile:
             takes_over=takes_over,
             **more,
         )
+
+    def compactor(self) -> Compactor:
+        """Return what summarises sessions, set as the profile sets the plugin.
+
+        Raises:
+            PluginError: a setting makes no sense.
+        """
+        settings = settings_of(self.profile.plugin_settings.get(COMPACTION, {}))
+        return Compactor(self.route, settings, self.waterfalls)
+
+    def acting(self) -> dict[str, Mapping[str, Any]]:
+        """Return the plugins that act, with their settings."""
+        given = self.profile.plugin_settings
+        return {plugin.name: dict(given.get(plugin.name, {})) for plugin in self.plugins}
 
     def access(self, session_id: str, actor: str = "user") -> HostedSession:
         """Return one session, for plugins and decisions."""
@@ -188,8 +205,3 @@ def _acting(profile: Profile, found: Mapping[str, Plugin]) -> tuple[Plugin, ...]
             raise PluginError(name, f"is not installed; installed are: {known}")
     chosen = list(found) if profile.plugins is None else profile.plugins
     return tuple(found[name] for name in chosen)
-
-
-def with_plugin_settings(profile: Profile, settings: Mapping[str, Mapping[str, Any]]) -> Profile:
-    """Return a profile in which exactly these plugins act, with these settings."""
-    return replace(profile, plugins=tuple(settings), plugin_settings=settings)

@@ -1,0 +1,81 @@
+"""`everfold chat`: a conversation, a line at a time."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from everfold.cli.edge import DONE, REFUSED
+from everfold.cli.options import Run, pass_run, store_option
+from everfold.cli.talk.asking import Talk
+from everfold.cli.talk.conversing import Conversation
+from everfold.cli.talk.host import (
+    image_parts,
+    is_interactive,
+    model_options,
+    note,
+    session_of,
+    session_options,
+    talking,
+)
+from everfold.cli.talk.lines import lines
+from everfold.cli.talk.recording import record_option, recorder_for
+from everfold.cli.talk.telling import Teller
+
+
+@click.command("chat")
+@click.argument("session", required=False)
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="An image that goes with the first message; repeatable.",
+)
+@session_options
+@model_options
+@record_option
+@store_option
+@pass_run
+def command(
+    run: Run,
+    session: str | None,
+    images: tuple[Path, ...],
+    new_id: str | None,
+    resume: bool,
+    profile: str | None,
+    route: str | None,
+    model: str | None,
+    record: Path | None,
+    store: str | None,
+) -> int:
+    """Talk to a model: go on with SESSION, or begin a new one.
+
+    Each line is a message; a backslash at its end joins the next one. `/help` lists commands. Ctrl-C
+    cancels the turn, Ctrl-D leaves. With a pipe for input: exit code 1 if a message got no answer.
+    """
+    recorder = recorder_for(record)
+    is_typed = is_interactive()
+    with (
+        talking(run, store, profile, wrap=recorder.wrap) as host,
+        asyncio.Runner() as runner,
+        recorder.writing(host),
+    ):
+        host.route(route)
+        shown = image_parts(host, images)
+        session_id = session_of(host, session, new_id)
+        agent = host.agent(session_id, route=route, model=model, takes_over=resume)
+        talk = Talk(host, agent, runner, Teller(agent.cancel))
+        recorder.begin(agent)
+        conversation = Conversation(talk, recorder, is_typed, waiting=shown)
+        asked = agent.settings.model
+        note(
+            f"session {session_id}: {asked.model} of {asked.provider}, profile {host.profile.name}; "
+            "/help lists commands, Ctrl-D leaves"
+        )
+        try:
+            conversation.run(lines(is_interactive=is_typed))
+        finally:
+            runner.run(host.disconnect())
+    return REFUSED if conversation.failures and not is_typed else DONE

@@ -1,0 +1,49 @@
+"""`everfold compact`: a summary takes the place of a session's older messages."""
+
+import asyncio
+
+import click
+
+from everfold.cli import output
+from everfold.cli.options import Run, check_there, json_option, pass_run, store_option
+from everfold.cli.reading import check_session
+from everfold.cli.talk.compacting import compact, outcome_record, outcome_text
+from everfold.cli.talk.host import model_options, talking
+
+
+@click.command("compact")
+@click.argument("session")
+@click.option("--focus", default="", metavar="TEXT", help="What the summary is to dwell on.")
+@model_options
+@store_option
+@json_option
+@pass_run
+def command(
+    run: Run,
+    session: str,
+    focus: str,
+    profile: str | None,
+    route: str | None,
+    model: str | None,
+    store: str | None,
+    as_json: bool,
+) -> None:
+    """Have the older messages of SESSION summarised by the profile's model.
+
+    The messages stay in the log; models see the summary in their place. A session that is too small
+    is left as it is.
+    """
+    check_there(run.url(store))
+    with (
+        talking(run, store, profile, create=False) as host,
+        asyncio.Runner() as runner,
+    ):
+        check_session(host.sessions.store, session)
+        try:
+            outcome = compact(host, runner, session, focus=focus, route=route, model=model)
+        finally:
+            runner.run(host.disconnect())
+    if as_json:
+        output.document(outcome_record(session, outcome))
+    else:
+        output.say(outcome_text(outcome))

@@ -1,0 +1,173 @@
+"""A conversation: messages go to the model, lines that begin with a slash are commands."""
+
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import click
+
+from everfold.agent.content import Part
+from everfold.cli import output
+from everfold.cli.talk.asking import Talk, existing, parts_of
+from everfold.cli.talk.choosing import COLUMNS, chosen, listed, row, totals
+from everfold.cli.talk.compacting import compact, outcome_text
+from everfold.cli.talk.host import image_parts, note
+from everfold.cli.talk.recording import MaybeRecorder
+from everfold.cli.talk.telling import failure_text
+from everfold.projections.image_offload.bring_back import TYPE as BRING_BACK
+from everfold.projections.image_offload.projection import TYPE as OMIT
+from everfold.recordings.recording import Act
+from everfold.session.deciding import AppendEvent
+from everfold.session.errors import SessionError
+from everfold.session.frozen import Json
+
+HELP = """/image PATH…       show images with the next message; quote a path that has spaces
+/images            list the images of this session
+/omit IMAGE…       omit images from now on, named as /images lists them
+/bring-back IMAGE… show omitted images again
+/compact [FOCUS]   replace older messages by a summary
+/title TITLE       give this session a title
+/help              this list
+/quit              leave; Ctrl-D does too
+Another line is a message; begin it with // if its first character is a slash."""
+
+
+@dataclass(slots=True)
+class Conversation:
+    """One conversation.
+
+    Attributes:
+        is_interactive: whether a person types; else a Ctrl-C ends the program.
+        waiting: images for the next message.
+        failures: how many messages got no answer, and how many commands were refused.
+    """
+
+    talk: Talk
+    recorder: MaybeRecorder
+    is_interactive: bool
+    waiting: list[Part] = field(default_factory=list)
+    failures: int = 0
+
+    def run(self, lines: Iterable[str]) -> None:
+        """Take lines until they end, or one of them says so.
+
+        Raises:
+            KeyboardInterrupt: nobody types, and the program was interrupted.
+        """
+        for line in lines:
+            try:
+                if not self._take(line):
+                    return
+            except KeyboardInterrupt:
+                note("cancelled; the session keeps what came")
+                if not self.is_interactive:
+                    raise
+            except (SessionError, click.ClickException) as error:
+                self.failures += 1
+                said = error.message if isinstance(error, click.ClickException) else str(error)
+                self._refused(said)
+
+    def _take(self, line: str) -> bool:
+        """Do what a line says; False for the last one."""
+        text = line.strip()
+        if not text.startswith("/") or text.startswith("//"):
+            self._say(line[1:] if text.startswith("//") and line.startswith("/") else line)
+            return True
+        name, _, rest = text[1:].partition(" ")
+        if name in ("quit", "exit"):
+            return False
+        command = self._commands().get(name)
+        if command is None:
+            raise click.UsageError(f"there is no command /{name}; /help lists them")
+        command(rest.strip())
+        return True
+
+    def _commands(self) -> dict[str, Callable[[str], None]]:
+        return {
+            "help": lambda _: output.say(HELP),
+            "image": self._image,
+            "images": self._images,
+            "omit": lambda rest: self._decide(OMIT, rest),
+            "bring-back": lambda rest: self._decide(BRING_BACK, rest),
+            "compact": self._compact,
+            "title": self._title,
+        }
+
+    def _say(self, text: str) -> None:
+        if not text.strip() and not self.waiting:
+            return
+        content = parts_of(text if text.strip() else "", self.waiting)
+        self.waiting = []
+        self.recorder.asked(content)
+        try:
+            result = self.talk.ask(content)
+        except KeyboardInterrupt:
+            self.recorder.note(Act("cancel"))
+            raise
+        if not result.is_completed:
+            self.failures += 1
+            failure = None if result.failure is None else result.failure.to_json()
+            self._refused(failure_text(result.kind, failure, result.advice))
+
+    def _image(self, rest: str) -> None:
+        paths = existing(_words(rest))
+        if not paths:
+            raise click.UsageError("name a file: /image PATH")
+        self.waiting += image_parts(self.talk.host, paths)
+        count = len(self.waiting)
+        note(f"{count} {'image goes' if count == 1 else 'images go'} with the next message")
+
+    def _images(self, _: str) -> None:
+        found = listed(self.talk.host.sessions, self._session_id)
+        if found:
+            output.table(COLUMNS, (row(each, by) for each, by in found))
+        output.say(totals(found))
+
+    def _decide(self, type_: str, rest: str) -> None:
+        wanted = chosen(_words(rest))
+        if not wanted:
+            raise click.UsageError("name images as /images lists them, for instance 5:0")
+        targets = [{"seq": seq, "imageIndexes": sorted(wanted[seq])} for seq in wanted]
+        self._append(type_, {"targets": targets})
+
+    def _title(self, rest: str) -> None:
+        if not rest:
+            raise click.UsageError("give a title: /title TITLE")
+        source = {"kind": "user"}
+        self._append("session/title", {"title": rest, "messageSeqs": [], "source": source})
+
+    def _append(self, type_: str, data: Json) -> None:
+        access = self.talk.host.access(self._session_id)
+        access.view()
+        event = access.append((AppendEvent(type_, data),))[0]
+        self.recorder.note(Act("append", type=type_, data=data))
+        note(f"stored: {event.type} (seq {event.seq})")
+
+    def _compact(self, rest: str) -> None:
+        asked = self.talk.agent.settings.model
+        self.recorder.note(Act("compact", focus=rest))
+        outcome = compact(
+            self.talk.host,
+            self.talk.runner,
+            self._session_id,
+            focus=rest,
+            route=asked.provider,
+            model=asked.model,
+        )
+        note(outcome_text(outcome))
+
+    @property
+    def _session_id(self) -> str:
+        return self.talk.agent.session_id
+
+    def _refused(self, said: str) -> None:
+        for secret in self.talk.host.secrets:
+            said = said.replace(secret, "***")
+        note(said)
+
+
+def _words(rest: str) -> list[str]:
+    try:
+        return shlex.split(rest)
+    except ValueError as error:
+        raise click.UsageError(f"{rest!r}: {error}") from error
