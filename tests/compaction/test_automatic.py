@@ -94,6 +94,18 @@ def test_what_a_provider_counted_is_what_presses(store: SessionStore, a_route: R
     assert types_after(access, before) == COMPACTION
 
 
+def test_room_for_the_answer_is_part_of_the_pressure(
+    store: SessionStore, a_route: RouteMaker
+) -> None:
+    rows = log(*prompted(maxTokens=3000), *(r for n in range(8) for r in turn(n + 1, size=900)))
+    access = hosted(store, rows)
+    host = mounted(access.sessions, a_route(window=6000))
+
+    step(host, access, 6000)
+
+    assert types_after(access, END) == COMPACTION
+
+
 def test_overflow_is_met_by_a_compaction_and_costs_no_retry(
     store: SessionStore, a_route: RouteMaker
 ) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from everfold.projections.compaction.job import CompactionWish
 from everfold.projections.compaction.wishes import CLOSING, OPENING
 from everfold.projections.token_meter.prices import message_price
 from everfold.session.ports import SessionStore
@@ -13,9 +14,11 @@ from tests.compaction.kit import (
     TOOLS,
     StrictRoute,
     compacted,
+    compactor,
     last_request,
     metered,
     prompted,
+    run,
     turn,
 )
 from tests.domain.kit import image, log, omit, replace, text, user
@@ -211,3 +214,19 @@ def test_compactions_of_compactions_keep_only_the_newest_summary(
 
     assert kinds.count("compact") == 1
     assert types_after(access, END).count("compaction/end") == times
+
+
+@pytest.mark.parametrize("window", [None, 700])
+def test_the_request_that_was_sent_is_rebuilt_from_the_log(
+    store: SessionStore, a_route: RouteMaker, window: int | None
+) -> None:
+    access, route = hosted(store, TALK), a_route(window=window)
+    engine = compactor(route)
+    run(engine.compact(access, CompactionWish()))
+    later = again(access).sessions.load("s", at=END + 1)
+    start = later.latest("compaction/start")
+    assert start is not None
+
+    rebuilt = engine.first_request(later, CompactionWish(), start.data["compactionId"])
+
+    assert rebuilt == route.requests[0]

@@ -237,3 +237,17 @@ def test_a_summariser_that_hangs_is_stopped_by_cancelling_the_task(
     *_, end = access.sessions.log("s")
     assert (end.type, end.data["error"]) == ("compaction/end", "cancelled")
     assert compacted(access, a_route()).hidden == (3, 4)
+
+
+def test_a_reason_that_is_no_unicode_still_frees_the_lock(
+    store: SessionStore, a_route: RouteMaker
+) -> None:
+    access = hosted(store, TALK)
+
+    with pytest.raises(CompactionSummaryError):
+        compact(access, a_route(fails(FailureCode.SERVER, "half \ud83d" + "x" * 9000)))
+
+    *_, end = access.sessions.log("s")
+    assert end.type == "compaction/end"
+    assert end.data["error"].startswith("the summary request failed: half \ufffd")
+    assert len(end.data["error"]) == 2000

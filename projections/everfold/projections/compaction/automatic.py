@@ -35,19 +35,25 @@ class Pressure:
     Attributes:
         tokens: what the next request will cost.
         fixed: what of it no compaction can change: the system prompt and the tools.
+        answer: what is set aside for the answer; 0 if the request does not say.
     """
 
     tokens: int
     fixed: int
     window: int
+    answer: int = 0
+
+    def limit(self, threshold: float) -> float:
+        """Return from how many tokens on the window is under pressure."""
+        return min(threshold * self.window, max(self.window - self.answer, self.window // 4))
 
     def is_over(self, threshold: float) -> bool:
-        """Whether a share of the window is used."""
-        return self.tokens >= threshold * self.window
+        """Whether the next request presses."""
+        return self.tokens >= self.limit(threshold)
 
     def is_hopeless(self, threshold: float) -> bool:
-        """Whether the part that no compaction can change uses that share by itself."""
-        return self.fixed >= threshold * self.window
+        """Whether the part that no compaction can change presses by itself."""
+        return self.fixed >= self.limit(threshold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,8 @@ class AutomaticCompaction:
             tokens = estimate(watched.meter, pricing, header)
         else:
             tokens = tools_of(header) + sum(map(message_price, session.messages()))
-        return Pressure(tokens, tools_of(header) + _head_price(session), window)
+        fixed = tools_of(header) + _head_price(session)
+        return Pressure(tokens, fixed, window, _answer_tokens(header))
 
     def _may_try(self, wish: CompactionWish, watched: Watched, window: int) -> bool:
         regrown = int(self.compactor.settings.regrowth * window)
@@ -174,6 +181,12 @@ def _asking(header: Json, wish: CompactionWish) -> Json:
     if (config.get("provider"), config.get("model")) == (wish.provider, wish.model):
         return header
     return {**header, "config": {**config, "provider": wish.provider, "model": wish.model}}
+
+
+def _answer_tokens(header: Json) -> int:
+    """Return how long the answer may become by the header; 0 if it does not say."""
+    tokens = None if header is None else header["config"].get("maxTokens")
+    return tokens if type(tokens) is int else 0
 
 
 def _head_price(session: Session) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from everfold.llm.wellformed import well_formed
 from everfold.projections.compaction import wishes
 from everfold.projections.compaction.errors import (
     CompactionBusyError,
@@ -21,6 +22,9 @@ from everfold.session.events import EventLike, Recorded
 from everfold.session.frozen import Json
 from everfold.session.session import Session
 from everfold.session.state import END_SEED
+
+_MAX_REASON_LENGTH = 2000
+"""Characters of a reason that are logged."""
 
 
 def lock_of(session: Session) -> EventLike | None:
@@ -144,7 +148,7 @@ class Bracket:
             is_ours = held is not None and held.seq == self.seq
             if isinstance(error, CompactionError):
                 error.has_omitted = omissions_of(session) > self.omissions
-            reason = str(error) if isinstance(error, Exception) else "cancelled"
+            reason = _reason_of(error)
             return [wishes.end(self.names, self.turn, reason)] if is_ours else []
 
         try:
@@ -164,6 +168,13 @@ class Bracket:
                 "its summary is not used",
                 seq=self.seq,
             )
+
+
+def _reason_of(error: BaseException) -> str:
+    """Return the text of an end event; the log must be able to hold it, whatever a provider said."""
+    if not isinstance(error, Exception):
+        return "cancelled"
+    return well_formed(str(error) or type(error).__name__)[0][:_MAX_REASON_LENGTH]
 
 
 def _store(access: SessionAccess, plan: Planner) -> Sequence[Recorded]:

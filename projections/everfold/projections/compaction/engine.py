@@ -9,6 +9,7 @@ from typing import Any
 
 from everfold.llm.chunks import Usage
 from everfold.llm.failure import FailureCode, LlmError
+from everfold.llm.route import LlmRequest
 from everfold.plugins.waterfalls import SummaryErrorQuestion, Waterfalls, ask_now
 from everfold.projections.compaction import wishes
 from everfold.projections.compaction.answers import Summary, asked, check_wanted, together
@@ -120,6 +121,26 @@ class Compactor:
         if isinstance(span, str):
             return NothingToDo(span)
         return Job(wish, surface, span, model, self.settings.input_limit(model.window))
+
+    def first_request(
+        self, session: Session, wish: CompactionWish, compaction_id: str
+    ) -> LlmRequest | None:
+        """Return what the model is asked first, from the log and these settings alone.
+
+        Of a session as it was at a `compaction/start`, with the id in it, this is the request that
+        was dispatched then.
+
+        Returns:
+            None if there is nothing to summarise.
+
+        Raises:
+            CompactionError: nothing says which model is to summarise, or hardly anything fits.
+        """
+        job = self.plan(session, wish)
+        if isinstance(job, NothingToDo):
+            return None
+        made_of = job.input(session.id, compaction_id, self.settings.prompt)
+        return made_of.request(tuple(passes(made_of, made_of.units, ())), ())
 
     def _keep_tokens(self, wish: CompactionWish, window: int | None, surface: PricedSurface) -> int:
         """Return how much of the end may stay; less of it after an overflow than before one."""

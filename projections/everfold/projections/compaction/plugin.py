@@ -26,9 +26,11 @@ class ModelHost(Protocol):
 
     def route(self, provider: str) -> Route:
         """Return the route to a provider, by the name that logs know it by."""
+        ...
 
     def log(self, session_id: str, first: int) -> Iterable[EventLike]:
         """Return the stored events of a session from a seq on."""
+        ...
 
 
 def settings_of(given: Mapping[str, object]) -> CompactionSettings:
