@@ -34,12 +34,21 @@ def _member(recorded: Json, played: Json, name: str, path: str) -> str | None:
 def first_of(recorded: Sequence[Json], played: Sequence[Json], name: str) -> str | None:
     """Return where two lists differ first, None if they are equal; a missing end is named."""
     for place, (one, other) in enumerate(zip(recorded, played, strict=False)):
-        found = first_difference(one, other, f"{name} {place}")
+        found = _types_differ(one, other, f"{name} {place}")
+        found = found or first_difference(one, other, f"{name} {place}")
         if found is not None:
             return found
     if len(recorded) != len(played):
         return f"{name} {min(len(recorded), len(played))}: {len(recorded)} recorded, {len(played)} played"
     return None
+
+
+def _types_differ(recorded: Json, played: Json, path: str) -> str | None:
+    """Say that two events are of different types, rather than in what else they differ."""
+    types = [each.get("type") if isinstance(each, Mapping) else None for each in (recorded, played)]
+    if types[0] == types[1]:
+        return None
+    return f"{path}: recorded {types[0]}, played {types[1]}"
 
 
 def _shown(value: Json) -> str:

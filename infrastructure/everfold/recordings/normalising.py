@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everfold.recordings.recording import STREAM_TIMES
+from everfold.recordings.recording import STREAM_TIMES, Recording
 from everfold.session.frozen import Json
 
 PROMPT, TOOLS, SESSION, PATH, DELAY = (
@@ -25,6 +25,7 @@ _RANDOM = {
     "commandId": "command",
     "sourceCommandId": "command",
 }
+_RANDOM_LENGTH = 12
 _LEFT_OUT = ("seq", "time")
 
 
@@ -44,6 +45,7 @@ class Normaliser:
     secrets: Sequence[str] = ()
     _names: dict[str, str] = field(default_factory=dict)
     _counts: dict[str, int] = field(default_factory=dict)
+    _parts: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._names[self.session_id] = SESSION
@@ -89,6 +91,8 @@ class Normaliser:
             return self._names[text]
         if self.prompt and text == self.prompt:
             return PROMPT
+        for id_ in self._parts:
+            text = text.replace(id_, self._names[id_])
         return self.plain(text)
 
     def plain(self, text: str) -> str:
@@ -107,11 +111,17 @@ class Normaliser:
             for key, each in value.items():
                 if key in _RANDOM and isinstance(each, str):
                     self._name(_RANDOM[key], each)
+                    self._name_parts(each)
                 elif key != "stream":
                     self._learn(each)
         elif isinstance(value, (list, tuple)):
             for each in value:
                 self._learn(each)
+
+    def _name_parts(self, id_: str) -> None:
+        """Have an id replaced inside longer texts too: ids of messages are made of them."""
+        if len(id_) >= _RANDOM_LENGTH and id_ not in self._parts:
+            self._parts.append(id_)
 
     def _name(self, kind: str, id_: str) -> None:
         if id_ not in self._names:
@@ -127,4 +137,25 @@ def without_paths(value: Json, normaliser: Normaliser) -> Json:
         return {key: without_paths(each, normaliser) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [without_paths(each, normaliser) for each in value]
+    return value
+
+
+def filled(recording: Recording) -> list[dict[str, Json]]:
+    """Return a recording's events as records of a log: with seqs, prompt and tools in their places."""
+    return [
+        {**filled_in(event, recording), "seq": seq, "time": 0}
+        for seq, event in enumerate(recording.events)
+    ]
+
+
+def filled_in(value: Json, recording: Recording) -> Json:
+    """Return a recorded value with the prompt and the tools in their places."""
+    if value == PROMPT:
+        return recording.prompt
+    if value == TOOLS:
+        return recording.tools
+    if isinstance(value, dict):
+        return {key: filled_in(each, recording) for key, each in value.items()}
+    if isinstance(value, list):
+        return [filled_in(each, recording) for each in value]
     return value

@@ -16,7 +16,7 @@ from everfold.projections.compaction.engine import Compactor
 from everfold.projections.compaction.errors import CompactionError
 from everfold.projections.compaction.job import CompactionWish
 from everfold.recordings.comparing import first_difference, first_of
-from everfold.recordings.normalising import TOOLS, Normaliser
+from everfold.recordings.normalising import Normaliser
 from everfold.recordings.playing import Dispatched, Player
 from everfold.recordings.recording import Act, Recording
 from everfold.session.deciding import AppendEvent
@@ -138,10 +138,8 @@ class _Run:
 
     async def _crash(self) -> None:
         with cut_off(self.host.sessions):
-            if self.asking is not None:
-                self.asking.cancel()
-                await asyncio.wait({self.asking})
-                self.asking = None
+            self.agent.cancel()
+            await self._asked()
 
     async def _compact(self, focus: str) -> None:
         model = self.agent.settings.model
@@ -228,23 +226,3 @@ def is_summarising(sessions: Sessions, session_id: str, seq: int) -> bool:
 
 def _plain(request: LlmRequest) -> dict[str, Any]:
     return {"header": dict(request.header), "messages": list(request.messages)}
-
-
-def filled(recording: Recording) -> list[dict[str, Any]]:
-    """Return a recording's events as records of a log: with seqs, prompt and tools in their places."""
-    return [
-        {**_filled(event, recording), "seq": seq, "time": 0}
-        for seq, event in enumerate(recording.events)
-    ]
-
-
-def _filled(value: Any, recording: Recording) -> Any:
-    if value == "{{prompt}}":
-        return recording.prompt
-    if value == TOOLS:
-        return recording.tools
-    if isinstance(value, dict):
-        return {key: _filled(each, recording) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_filled(each, recording) for each in value]
-    return value

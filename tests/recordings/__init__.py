@@ -1,0 +1,1 @@
+"""Recordings: making them, playing them again, and what a recording holds."""
