@@ -193,10 +193,11 @@ def test_wrong_json_in_tool_arguments_is_handed_on_as_written(
 def test_closing_the_iterator_ends_the_http_request(fake: StrictFake, make_talk: MakeTalk) -> None:
     fake.will(Answer("abcdefgh" * 100, between_s=0.05))
 
-    first = asyncio.run(make_talk().left_after_one(HI))
+    async def leave() -> tuple[object, bool]:
+        first = await make_talk().left_after_one(HI)
+        return first, await asyncio.to_thread(fake.disconnected.wait, 10)
 
-    assert first == BlockStart(0, "text")
-    assert fake.disconnected.wait(10)
+    assert asyncio.run(leave()) == (BlockStart(0, "text"), True)
 
 
 def test_cancelling_the_task_ends_the_http_request(fake: StrictFake, make_talk: MakeTalk) -> None:

@@ -396,3 +396,15 @@ def test_a_text_only_model_gets_no_picture_r258(
     assert len(fake.accepted) == 1
     assert fake.last.seen is not None
     assert "reads text only" in fake.last.seen.all_text
+
+
+def test_a_type_that_a_route_does_not_take_is_sent_as_one_that_it_takes(
+    fake: StrictFake, make_talk: MakeTalk, store: FileAttachments
+) -> None:
+    block = picture(store, img(media_type="image/webp"))
+
+    make_talk(request_version={"media_types": ["image/jpeg"]}).ask(request(user(block)))
+
+    assert fake.last.seen is not None
+    assert [image.media_type for image in fake.last.seen.images] == ["image/jpeg"]
+    assert fake.last.violation is None

@@ -1,5 +1,6 @@
 """What vendors say when a request is too large, and what follows from it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -111,6 +112,17 @@ def test_an_encoded_length_at_the_limit_is_not_over_it_h2() -> None:
     text = "image exceeds 5 MB maximum: 5242884 bytes > 5242880 bytes"
 
     failure = failed(400, text, sent(5_242_880, 5_242_884, 5_242_880))
+
+    assert failure.offload_images == 2
+
+
+def test_a_limit_on_raw_bytes_finds_the_picture_too_h2() -> None:
+    by_reference = sent(400, 800, 400)
+    images = tuple(replace(image, encoded_bytes=0) for image in by_reference.images)
+
+    failure = failed(
+        400, "image exceeds the limit of 500 bytes", replace(by_reference, images=images)
+    )
 
     assert failure.offload_images == 2
 
