@@ -135,7 +135,8 @@ class DatabaseSessionStore:
             return positions
         stream_id = refusal.stream_id
         first = next(run.first for run in runs if run.stream_id == stream_id)
-        newer = list(self.read(stream_id, after=first - 1))
+        # Whoever finds an id taken wants none of that session's events, which may not even be readable.
+        newer = [] if first == HEADER_VERSION else list(self.read(stream_id, after=first - 1))
         raise refused(refusal, runs, newer, self.backend.last_version(stream_id)) from refusal
 
     def find_append(self, stream_id: str, key: str) -> Sequence[Recorded]:
