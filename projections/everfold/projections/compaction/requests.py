@@ -59,11 +59,6 @@ class SummaryInput:
     instruction: str
     limit: int | None
 
-    @property
-    def price(self) -> int:
-        """What the summarised conversation costs."""
-        return sum(unit.price for unit in self.units)
-
     def fitted(self) -> "SummaryInput":
         """Return this input without prompt and tools if these take up too much of the limit."""
         if self.limit is None or self._overhead() * _SHARE_OF_PROMPT <= self.limit:
