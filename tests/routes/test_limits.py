@@ -34,6 +34,14 @@ def test_a_model_entry_is_laid_over_its_route() -> None:
     assert limits.of("other").context_window is None
 
 
+def test_a_route_that_is_like_another_has_its_models_too() -> None:
+    limits = Limits("openai-responses")
+
+    assert limits.of("gpt-5-mini").context_window == 400_000
+    assert limits.of("gpt-3.5-turbo").is_text_only
+    assert limits.of("gpt-5-mini").images.tool
+
+
 def test_settings_are_laid_over_the_data() -> None:
     limits = Limits("openrouter", {"inline": {"max_images": 50}, "context_window": 9}).of("m")
 

@@ -237,6 +237,12 @@ def test_image_prices_follow_the_tiles_and_an_omitted_one_costs_its_text_r304(
     assert 20 < prices[1] < 85
 
 
+def test_a_large_image_is_priced_as_the_smaller_one_that_is_sent_r304(talk: Talk) -> None:
+    block = {"type": "image", "attachment": {"width": 4000, "height": 1000}}
+
+    assert list(talk.route.image_tokens("m", [block])) == [85 + 170 * 4]
+
+
 def test_the_key_is_sent_as_a_header_and_nowhere_else(fake: StrictFake, talk: Talk) -> None:
     talk.ask(request(user("hi")))
 

@@ -117,14 +117,14 @@ def test_an_encoded_length_at_the_limit_is_not_over_it_h2() -> None:
 
 
 def test_a_limit_on_raw_bytes_finds_the_picture_too_h2() -> None:
-    by_reference = sent(400, 800, 400)
+    by_reference = sent(800, 400, 400, 400)
     images = tuple(replace(image, encoded_bytes=0) for image in by_reference.images)
 
     failure = failed(
         400, "image exceeds the limit of 500 bytes", replace(by_reference, images=images)
     )
 
-    assert failure.offload_images == 2
+    assert failure.offload_images == 1
 
 
 def test_many_pictures_of_large_dimensions_omit_the_fewest_a3() -> None:
@@ -157,6 +157,16 @@ def test_a_path_alone_omits_through_the_picture_that_it_names(text: str) -> None
     failure = failed(400, text, sent(*[100] * 9))
 
     assert (failure.code, failure.offload_images) == (OFFLOAD, 4)
+
+
+def test_a_path_names_one_of_several_pictures_of_a_message() -> None:
+    blocks: list[dict[str, Any]] = [{"type": "image"} for _ in range(4)]
+    images = tuple(SentImage(1, 4, 9, True, block) for block in blocks)
+    body = {"messages": [{"role": "user", "content": blocks}]}
+    request = Sent(body, 99, images, ImageBudget())
+
+    assert failed(400, "messages.0.content.1: Invalid image", request).offload_images == 2
+    assert failed(400, "messages.0: Invalid image", request).offload_images == 4
 
 
 def test_a_vague_refusal_halves_the_pictures_a8() -> None:
