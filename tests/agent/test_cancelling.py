@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -11,7 +11,13 @@ from everfold.agent.errors import AgentClosedError
 from everfold.agent.settings import Limits
 from everfold.agent.tools import ToolContext
 from everfold.llm.chunks import BlockEnd, Chunk, TextDelta, ToolCallDelta
-from everfold.routes.scripted import calls, hangs, says
+from everfold.plugins.waterfalls import (
+    PreStepAnswer,
+    PreStepQuestion,
+    RequestErrorAnswer,
+    RequestErrorQuestion,
+)
+from everfold.routes.scripted import calls, fails, hangs, says
 from everfold.session.events import Recorded
 from tests.agent.kit import Host, run, shown, unanswered
 
@@ -258,3 +264,41 @@ def test_a_closed_agent_takes_no_input(host: Host) -> None:
 
 def test_nothing_is_cancelled_when_nothing_runs(host: Host) -> None:
     assert host.agent(host.route()).cancel() is False
+
+
+def test_a_plugin_that_hangs_before_a_step_does_not_hold_a_cancelled_turn(host: Host) -> None:
+    route = host.route(says("never asked"))
+    agent = host.agent(route)
+
+    async def hanging(
+        _question: PreStepQuestion, _otherwise: Callable[[], Awaitable[PreStepAnswer]]
+    ) -> PreStepAnswer:
+        agent.cancel()
+        await asyncio.Event().wait()
+        raise AssertionError("nothing sets the event")
+
+    host.mounted.waterfalls.pre_step.register("hanging", hanging)
+
+    result = run(agent.ask("go"))
+
+    assert result.kind == "aborted"
+    assert route.sent == []
+
+
+def test_a_plugin_that_hangs_over_a_failure_does_not_hold_a_cancelled_turn(host: Host) -> None:
+    route = host.route(fails("SERVER"), says("never asked"))
+    agent = host.agent(route)
+
+    async def hanging(
+        _question: RequestErrorQuestion, _otherwise: Callable[[], Awaitable[RequestErrorAnswer]]
+    ) -> RequestErrorAnswer:
+        agent.cancel()
+        await asyncio.Event().wait()
+        raise AssertionError("nothing sets the event")
+
+    host.mounted.waterfalls.request_error.register("hanging", hanging)
+
+    result = run(agent.ask("go"))
+
+    assert result.kind == "aborted"
+    assert len(route.sent) == 1

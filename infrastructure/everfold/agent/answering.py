@@ -1,15 +1,15 @@
 """A step's answer: asked for, recovered, retried, and settled in the log (groups N and S)."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from everfold.agent import wishes
 from everfold.agent.attempt import Attempt, Attempting
 from everfold.agent.calling import Call
-from everfold.agent.cancelling import TurnCancellation
+from everfold.agent.cancelling import TurnCancellation, start, stop, until_cancelled
 from everfold.agent.log import OwnedTurn, fixed
 from everfold.agent.loop import Loop
 from everfold.agent.retrying import budget_answer, retry_event, retry_started
@@ -52,6 +52,8 @@ class Closed:
 
 
 Settled = Called | Ended | Closed
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -133,7 +135,9 @@ class Answering:
             cancellation=self.cancellation,
             capabilities=loop.capabilities,
         )
-        answer = await ask(loop.waterfalls.pre_step, question, PreStepAnswer(), loop.report)
+        nothing = PreStepAnswer()
+        asking = ask(loop.waterfalls.pre_step, question, nothing, loop.report)
+        answer = await self._unless_cancelled(asking, nothing)
         session = await self._announced(step, answer.starts_series and step.attempts == 1)
         return loop.builder.build(session), session.next_seq - 1
 
@@ -218,6 +222,14 @@ class Answering:
                 continue
             return
 
+    async def _unless_cancelled(self, asking: Coroutine[Any, Any, T], otherwise: T) -> T:
+        """Return what plugins answer; a cancelled turn does not wait for them, and stops them."""
+        work = start(asking, "waterfall")
+        if await until_cancelled(work, self.cancellation, None):
+            return work.result()
+        await stop(work, self.loop.settings.limits.grace_s)
+        return otherwise
+
     # Recovery.
 
     async def _recovered(
@@ -238,7 +250,8 @@ class Answering:
             cancellation=self.cancellation,
         )
         default = budget_answer(failure, step.retries, policy, loop.jitter)
-        answer = await ask(loop.waterfalls.request_error, question, default, loop.report)
+        asking = ask(loop.waterfalls.request_error, question, default, loop.report)
+        answer = await self._unless_cancelled(asking, None)
         if answer is None or self.cancellation.is_set:
             return False
         if answer.spends_budget:
