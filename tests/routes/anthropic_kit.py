@@ -11,8 +11,7 @@ from everfold.routes.anthropic_messages import AnthropicMessagesRoute, Anthropic
 from everfold.routes.settings import settings_from
 from tests.providers.answers import Answer, Refuse
 from tests.providers.strict_fake import StrictFake
-from tests.routes.conftest import Talking
-from tests.routes.talk import Talk
+from tests.routes.talk import Talk, Talking
 
 KEY = "sk-test-0000000000"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -10,9 +11,10 @@ from everfold.attachments.filesystem import FileAttachments
 from everfold.attachments.versions import RequestVersions
 from everfold.llm.route import Route
 from tests.providers.strict_fake import StrictFake, strict_fake
-from tests.routes.talk import Talk
+from tests.routes.talk import Talk, Talking
+from tests.routes.wires import WIRES
 
-Talking = Callable[[Route], Talk]
+MakeTalk = Callable[..., Talk]
 
 
 @pytest.fixture
@@ -47,3 +49,24 @@ def talking(fake: StrictFake) -> Iterator[Talking]:
     dispatched = [orjson.dumps(prepared.body) for talk in talks for prepared in talk.dispatched]
     received = [call.raw for call in fake.calls]
     assert sorted(dispatched) == sorted(received)
+
+
+UNCHECKED = {"max_body_bytes": None, "body_quantum": 1, "max_image_bytes": None, "max_edge": None}
+"""Settings of a route that knows nothing of the provider's limits."""
+
+
+@pytest.fixture(params=sorted(WIRES))
+def make_talk(
+    request: pytest.FixtureRequest,
+    fake: StrictFake,
+    versions: RequestVersions,
+    tmp_path: Path,
+    talking: Talking,
+) -> MakeTalk:
+    """Makes a talk on each wire in turn; the route knows the limits that it is given alone."""
+
+    def make(**limits: Any) -> Talk:
+        settings = {**UNCHECKED, **limits}
+        return talking(WIRES[request.param](fake, versions, tmp_path, limits=settings))
+
+    return make

@@ -1,7 +1,7 @@
 """Talks to a route as the agent loop does, and remembers every request that it sends."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -79,6 +79,10 @@ class Talk:
         async with aclosing(stream):
             chunk: Chunk = await anext(stream)
         return chunk
+
+
+Talking = Callable[[Route], Talk]
+"""Wraps a route in a talk whose dispatched bodies are checked against those received."""
 
 
 def blocks(chunks: Sequence[Chunk]) -> list[Json]:

@@ -15,9 +15,8 @@ from everfold.llm.failure import FailureCode
 from tests.providers.answers import Answer, ToolUse
 from tests.providers.strict_fake import StrictFake
 from tests.routes.anthropic_kit import claude, events, refused_amid
-from tests.routes.conftest import Talking
 from tests.routes.kit import LOOK, request, user
-from tests.routes.talk import Talk, blocks, finish, usage
+from tests.routes.talk import Talk, Talking, blocks, finish, usage
 
 
 @pytest.fixture

@@ -18,9 +18,8 @@ from tests.providers.pictures import img
 from tests.providers.refusing import error
 from tests.providers.strict_fake import StrictFake
 from tests.routes.anthropic_kit import KEY, claude, events, raw, refused_amid
-from tests.routes.conftest import Talking
 from tests.routes.kit import picture, request, user
-from tests.routes.talk import Talk, blocks
+from tests.routes.talk import Talk, Talking, blocks
 
 HI = request(user("hi"))
 SO = {"type": "text", "text": "so"}

@@ -15,9 +15,8 @@ from tests.providers.refusing import Rejection, Style
 from tests.providers.rules import STRICT
 from tests.providers.strict_fake import StrictFake
 from tests.routes.anthropic_kit import claude
-from tests.routes.conftest import Talking
 from tests.routes.kit import Json, assistant, call, offloaded, picture, request, result, user
-from tests.routes.talk import Talk
+from tests.routes.talk import Talk, Talking
 
 MIB = 2**20
 UNKNOWING: Json = {

@@ -12,7 +12,6 @@ from everfold.llm.route import LlmRequest
 from tests.providers.pictures import img
 from tests.providers.strict_fake import StrictFake
 from tests.routes.anthropic_kit import claude
-from tests.routes.conftest import Talking
 from tests.routes.kit import (
     LOOK,
     Json,
@@ -25,7 +24,7 @@ from tests.routes.kit import (
     text,
     user,
 )
-from tests.routes.talk import Talk
+from tests.routes.talk import Talk, Talking
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 BUDGET_MODEL = "claude-sonnet-4-5"

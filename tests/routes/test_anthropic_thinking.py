@@ -14,9 +14,8 @@ from tests.providers.rules import STRICT
 from tests.providers.seen import SeenThought
 from tests.providers.strict_fake import StrictFake
 from tests.routes.anthropic_kit import claude, events
-from tests.routes.conftest import Talking
 from tests.routes.kit import LOOK, Json, assistant, call, request, result, user
-from tests.routes.talk import Talk
+from tests.routes.talk import Talk, Talking
 
 SIGNATURE = "c2lnbmVkIGJ5IHRoZSBwcm92aWRlcg=="
 BUDGET = {"model": "claude-sonnet-4-5", "reasoningEffort": "low"}

@@ -17,9 +17,8 @@ from tests.providers.answers import EMPTY, Answer, Refuse, ToolUse, huge
 from tests.providers.pictures import img
 from tests.providers.refusing import error
 from tests.providers.strict_fake import StrictFake
-from tests.routes.conftest import Talking
 from tests.routes.kit import LOOK, picture, request, user
-from tests.routes.talk import Talk, blocks
+from tests.routes.talk import Talk, Talking, blocks
 from tests.routes.wires import KEY, WIRES
 
 MakeTalk = Callable[..., Talk]

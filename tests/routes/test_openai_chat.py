@@ -13,9 +13,8 @@ from everfold.routes.settings import RouteSettingsError, settings_from
 from tests.providers.answers import Answer, ToolUse
 from tests.providers.pictures import img
 from tests.providers.strict_fake import StrictFake
-from tests.routes.conftest import Talking
 from tests.routes.kit import LOOK, assistant, call, picture, request, result, system, user
-from tests.routes.talk import Talk, blocks, finish, usage
+from tests.routes.talk import Talk, Talking, blocks, finish, usage
 
 KEY = "sk-test-0000000000"
 

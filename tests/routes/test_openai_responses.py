@@ -16,7 +16,6 @@ from tests.providers.answers import Answer, Refuse, ToolUse
 from tests.providers.pictures import img
 from tests.providers.refusing import error
 from tests.providers.strict_fake import StrictFake
-from tests.routes.conftest import Talking
 from tests.routes.kit import (
     LOOK,
     Json,
@@ -29,7 +28,7 @@ from tests.routes.kit import (
     system,
     user,
 )
-from tests.routes.talk import Talk, blocks, finish, usage
+from tests.routes.talk import Talk, Talking, blocks, finish, usage
 from tests.routes.wires import responses_route
 
 MakeTalk = Callable[..., Talk]
