@@ -56,7 +56,8 @@ def mounted(
     host = LendingMount(sessions, *routes)
     for plugin in SHIPPED:
         host.settings = settings.get(plugin.name.replace("-", "_"), {})
-        assert plugin.mount is not None
+        if plugin.mount is None:
+            continue
         plugin.mount(host)
     return host
 

@@ -16,13 +16,13 @@ from everfold.llm.budgets import ImageBudget
 from everfold.llm.failure import FailureCode
 from everfold.llm.images import images, is_omitted
 from everfold.llm.route import Capabilities
+from everfold.plugins.read_models import Reading
 from everfold.projections.catalog import detached_composition
 from everfold.projections.compaction.engine import Compacted
 from everfold.projections.image_offload.decisions import bring_back, occurrences
 from everfold.projections.image_offload.errors import OffloadIndexError
 from everfold.projections.image_offload.recovery import omit_oldest
 from everfold.projections.read_models.breakdown import CONTEXT_BREAKDOWN
-from everfold.projections.read_models.contract import Reading
 from everfold.projections.read_models.images import IMAGES
 from everfold.projections.read_models.pressure import CONTEXT_PRESSURE
 from everfold.projections.token_meter.meter import Meter

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from everfold.projections.read_models.breakdown import CONTEXT_BREAKDOWN
-from everfold.projections.read_models.contract import (
+from everfold.plugins.read_models import (
     Checkpoint,
     Reading,
     ReadModel,
@@ -14,6 +13,7 @@ from everfold.projections.read_models.contract import (
     ReadModelError,
     ReadModelStuckError,
 )
+from everfold.projections.read_models.breakdown import CONTEXT_BREAKDOWN
 from everfold.projections.read_models.images import IMAGES
 from everfold.projections.read_models.pressure import CONTEXT_PRESSURE
 from everfold.projections.read_models.shipped import SHIPPED, shipped_models

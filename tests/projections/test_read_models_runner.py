@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 
 from everfold.host.checkpoints import Checkpoints, FileCheckpoints, MemoryCheckpoints
+from everfold.host.plugins import read_models_of
 from everfold.host.read_models import ReadModelRunner
 from everfold.host.sessions import Sessions
-from everfold.projections.catalog import detached_composition
-from everfold.projections.read_models.contract import (
+from everfold.plugins.plugin import Plugin, PluginError
+from everfold.plugins.read_models import (
     Checkpoint,
     ReadModel,
     ReadModels,
     ReadModelStuckError,
 )
+from everfold.projections.catalog import detached_composition
+from everfold.projections.read_models.plugin import plugin as shipped_plugin
 from everfold.projections.read_models.shipped import SHIPPED, shipped_models
 from everfold.session.deciding import AppendEvent, message
 from everfold.session.errors import SessionNotFoundError
@@ -324,3 +327,23 @@ def test_a_session_that_was_deleted_meanwhile_does_not_stop_a_follower(
     assert runner.read("here", "count") == 2
     with pytest.raises(SessionNotFoundError):
         runner.read("gone", "count")
+
+
+def test_plugins_bring_read_models_by_the_door_of_all_plugins(any_store: SessionStore) -> None:
+    plugin = Plugin(name="acme-count", read_models=(counting(),))
+    sessions = host(any_store)
+    sessions.create("s")
+    sessions.append_batch("s", [words(1), words(2)])
+
+    runner = ReadModelRunner(sessions, read_models_of((shipped_plugin, plugin)))
+
+    assert runner.read("s", "count") == 2
+    assert len(read_models_of((shipped_plugin, plugin))) == len(SHIPPED) + 1
+
+
+def test_a_plugin_whose_read_model_has_anothers_name_is_named() -> None:
+    first = Plugin(name="first", read_models=(counting(),))
+    second = Plugin(name="second", read_models=(counting(),))
+
+    with pytest.raises(PluginError, match="plugin 'second' cannot be used"):
+        read_models_of((first, second))

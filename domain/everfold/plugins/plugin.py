@@ -7,8 +7,9 @@ Built-in plugins come through the same door as others: an entry point of the gro
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from everfold.plugins.read_models import ReadModel
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.session.composition import Composition, Disposer
 from everfold.session.errors import SessionError
@@ -33,6 +34,7 @@ class Plugin:
     Attributes:
         name: stable; the projections name it as their owner.
         projections: one interpreter per event type that the plugin owns.
+        read_models: folds over stored events that say something of a session; they veto nothing.
         event_types: further types that it appends, log-only ones for instance.
         summary: one sentence for lists of plugins.
         mount: joins waterfalls and read models; called when a host starts, never by detached readers.
@@ -41,6 +43,7 @@ class Plugin:
     name: str
     projections: tuple[MessageProjection, ...] = ()
     event_types: tuple[EventType, ...] = ()
+    read_models: tuple[ReadModel[Any], ...] = ()
     summary: str = ""
     mount: "Callable[[Mount], None] | None" = None
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import orjson
 
-from everfold.projections.read_models.contract import Checkpoint
+from everfold.plugins.read_models import Checkpoint
 from everfold.session.frozen import Json
 
 _POSITION = "position"

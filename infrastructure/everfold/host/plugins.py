@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
 from everfold.plugins.plugin import Plugin, PluginError, scope
+from everfold.plugins.read_models import ReadModelDuplicateError, ReadModels
 from everfold.session.composition import Composition
 
 GROUP = "everfold.plugins"
@@ -63,6 +64,22 @@ def registered(plugins: Iterable[Plugin]) -> Iterator[Composition]:
         for plugin in plugins:
             scopes.enter_context(scope(composition, plugin))
         yield composition
+
+
+def read_models_of(plugins: Iterable[Plugin]) -> ReadModels:
+    """Return a registry of the read models that these plugins bring.
+
+    Raises:
+        PluginError: two have one name; the message names the plugin that came second.
+    """
+    models = ReadModels()
+    for plugin in plugins:
+        for model in plugin.read_models:
+            try:
+                models.register(model)
+            except ReadModelDuplicateError as error:
+                raise PluginError(plugin.name, f"cannot be used: {error}") from error
+    return models
 
 
 def _load(entry: EntryPoint) -> FoundPlugin:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from everfold.host.checkpoints import Checkpoints, MemoryCheckpoints
 from everfold.host.session_readings import SessionReadings
 from everfold.host.sessions import Sessions
-from everfold.projections.read_models.contract import ReadModels, ReadModelStuckError
+from everfold.plugins.read_models import ReadModels, ReadModelStuckError
 from everfold.session.composition import Disposer
 from everfold.session.errors import SessionNotFoundError
 from everfold.session.events import Recorded

@@ -7,7 +7,7 @@ from typing import Any
 
 from everfold.host.checkpoints import Checkpoints
 from everfold.host.sessions import Sessions
-from everfold.projections.read_models.contract import Reading, ReadModel
+from everfold.plugins.read_models import Reading, ReadModel
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json
 from everfold.session.ids import version_of

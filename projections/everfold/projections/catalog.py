@@ -3,11 +3,12 @@
 from everfold.plugins.plugin import Plugin
 from everfold.projections.compaction.plugin import plugin as compaction
 from everfold.projections.image_offload.plugin import plugin as image_offload
+from everfold.projections.read_models.plugin import plugin as read_models
 from everfold.projections.tool_result_pruner.plugin import plugin as tool_result_pruner
 from everfold.session.composition import Composition
 from everfold.session.vocabulary import CORE
 
-SHIPPED: tuple[Plugin, ...] = (compaction, image_offload, tool_result_pruner)
+SHIPPED: tuple[Plugin, ...] = (compaction, image_offload, read_models, tool_result_pruner)
 """The plugins that come with everfold."""
 
 

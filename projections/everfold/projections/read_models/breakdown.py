@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from everfold.llm.images import is_omitted
-from everfold.projections.read_models.contract import ReadModel
+from everfold.plugins.read_models import ReadModel
 from everfold.projections.read_models.priced import dump_surface, load_surface
 from everfold.projections.token_meter.prices import tools_price
 from everfold.projections.token_meter.surface_fold import SURFACE_TYPES, surface_after

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from everfold.llm.images import is_omitted
-from everfold.projections.read_models.contract import ReadModel
+from everfold.plugins.read_models import ReadModel
 from everfold.projections.read_models.priced import dump_surface, load_surface
 from everfold.projections.token_meter.surface_fold import (
     MARKS,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from everfold.projections.read_models.contract import ReadModel
+from everfold.plugins.read_models import ReadModel
 from everfold.projections.token_meter.meter import (
     SHADOW_TYPES,
     Shadow,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from everfold.plugins.read_models import ReadModel, ReadModels
 from everfold.projections.read_models.breakdown import CONTEXT_BREAKDOWN
-from everfold.projections.read_models.contract import ReadModel, ReadModels
 from everfold.projections.read_models.images import IMAGES
 from everfold.projections.read_models.pressure import CONTEXT_PRESSURE
 from everfold.projections.read_models.title import TITLE

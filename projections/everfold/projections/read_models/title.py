@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from everfold.projections.read_models.contract import ReadModel
+from everfold.plugins.read_models import ReadModel
 from everfold.session.events import EventLike
 from everfold.session.frozen import Json
 
