@@ -1,7 +1,7 @@
 """Opens the product on a store, with the standing checks around every test."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -46,11 +46,14 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def standing(
-    url: str, postgres_server_url: str, new_fake: Callable[[], StrictFake]
+    url: str, tmp_path: Path, postgres_server_url: str, new_fake: Callable[[], StrictFake]
 ) -> Iterator[Standing]:
     """S1 to S7, checked when the test has ended and the product is closed; providers still run."""
     del new_fake
-    with fresh_schema(postgres_server_url) as other_url:
+    is_server = url.startswith("postgresql:")
+    aside = f"sqlite:///{tmp_path / 'standing.sqlite'}"
+    schema = nullcontext(aside) if is_server else fresh_schema(postgres_server_url)
+    with schema as other_url:
         found = Standing(url, other_url, Witness([_plain(url)]))
         yield found
         if found.profile is None:

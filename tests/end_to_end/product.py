@@ -21,7 +21,6 @@ from everfold.projections.compaction.job import CompactionWish
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json, thaw
 from tests.agent.kit import Checking
-from tests.providers.rules import Rules
 from tests.providers.strict_fake import StrictFake
 from tests.routes.kit import picture
 
@@ -237,11 +236,6 @@ def running(
         chosen = host.sessions.create().id if session_id is None else session_id
         yield Product(host, url, fakes, readers[0], chosen)
         assert differences == []
-
-
-def rules_of(fake: StrictFake) -> Rules:
-    """Return what a provider checks now."""
-    return fake.rules
 
 
 def shown_texts(product: Product, call: int = -1) -> str:
