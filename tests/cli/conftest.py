@@ -15,7 +15,7 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("EVERFOLD_STORE", "EVERFOLD_DEBUG"):
+    for name in ("EVERFOLD_STORE", "EVERFOLD_DEBUG", "EVERFOLD_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 

@@ -6,7 +6,7 @@ adapter, and nowhere else.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import SecretStr
@@ -41,7 +41,7 @@ class Means:
 
     attachments: AttachmentStore
     uploads: UploadBook
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)
 
 
 Maker = Callable[[Any, RequestVersions, Means], Route]

@@ -9,6 +9,8 @@ from everfold.cli.options import Run, check_there, json_option, pass_run, store_
 from everfold.cli.reading import check_session
 from everfold.cli.talk.compacting import compact, outcome_record, outcome_text
 from everfold.cli.talk.host import model_options, talking
+from everfold.profiles.loading import DEFAULT
+from everfold.profiles.opening import OpenProfile
 
 
 @click.command("compact")
@@ -39,6 +41,7 @@ def command(
         asyncio.Runner() as runner,
     ):
         check_session(host.sessions.store, session)
+        _check_meant(host, session, profile)
         try:
             outcome = compact(host, runner, session, focus=focus, route=route, model=model)
         finally:
@@ -47,3 +50,18 @@ def command(
         output.document(outcome_record(session, outcome))
     else:
         output.say(outcome_text(outcome))
+
+
+def _check_meant(host: OpenProfile, session_id: str, named: str | None) -> None:
+    """Refuse to have the scripted model, which nobody named, summarise what a real one said.
+
+    Raises:
+        click.UsageError: the profile was left out.
+    """
+    header = host.sessions.load(session_id).latest("request/header")
+    provider = None if header is None else header.data["header"]["config"]["provider"]
+    is_default = named is None and host.profile.name == DEFAULT
+    if is_default and provider is not None and provider not in host.profile.routes:
+        raise click.UsageError(
+            f"session {session_id!r} was run by {provider!r}; name its profile with --profile"
+        )

@@ -94,12 +94,19 @@ def command(
 
 
 def _prompt(given: str | None) -> str:
-    """Return the prompt: as given, or what standard input holds."""
-    if given is not None and given != "-":
-        return given
-    if sys.stdin is None or (given is None and sys.stdin.isatty()):
-        raise click.UsageError("give a prompt, or pipe one in")
-    return sys.stdin.buffer.read().decode("utf-8", "surrogateescape").rstrip("\n")
+    """Return the prompt: as given, or what standard input holds.
+
+    Raises:
+        click.UsageError: there is none, or nothing in it.
+    """
+    text = given
+    if text is None or text == "-":
+        if sys.stdin is None or (given is None and sys.stdin.isatty()):
+            raise click.UsageError("give a prompt, or pipe one in")
+        text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").rstrip("\n")
+    if not text.strip():
+        raise click.UsageError("the prompt is empty")
+    return text
 
 
 def _cancelled(talk: Talk, first: int) -> TurnResult:

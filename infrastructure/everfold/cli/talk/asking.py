@@ -7,6 +7,7 @@ from pathlib import Path
 
 from everfold.agent.agent import Agent
 from everfold.agent.content import Part
+from everfold.agent.errors import TurnOpenError
 from everfold.agent.results import TurnResult, read_turn
 from everfold.cli.talk.telling import Teller
 from everfold.profiles.opening import OpenProfile
@@ -37,6 +38,12 @@ class Talk:
         leave = self.agent.watch(self.teller)
         try:
             return self.runner.run(self.agent.ask(content))
+        except TurnOpenError as error:
+            error.add_note(
+                "here: if that process is gone, add --resume, or run "
+                f"`everfold resume {self.agent.session_id}`"
+            )
+            raise
         finally:
             leave()
             self.teller.end_line()

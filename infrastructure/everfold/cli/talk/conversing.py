@@ -65,7 +65,7 @@ class Conversation:
             except (SessionError, click.ClickException) as error:
                 self.failures += 1
                 said = error.message if isinstance(error, click.ClickException) else str(error)
-                self._refused(said)
+                self._refused("; ".join((said, *getattr(error, "__notes__", ()))))
 
     def _take(self, line: str) -> bool:
         """Do what a line says; False for the last one."""

@@ -12,6 +12,7 @@ from everfold.session.events import Recorded
 from everfold.session.frozen import Json
 
 _WIDTH = 200
+_CLOSING = ("step/end", "turn/end")
 
 
 @dataclass(slots=True)
@@ -28,6 +29,7 @@ class Teller:
     is_quiet: bool = False
     failed: OSError | None = None
     _is_amid_line: bool = field(default=False)
+    _failed_attempt: list[str] = field(default_factory=list)
 
     def on_chunk(self, turn: int, step: int, chunk: Chunk) -> None:  # noqa: ARG002  # the contract gives them
         """Print a piece of text as it arrives."""
@@ -39,7 +41,19 @@ class Teller:
         for event in events:
             if event.type in ("assistant/message", "assistant/attempt"):
                 self.end_line()
-            for line in told(event):
+            self._tell(event)
+
+    def _tell(self, event: Recorded) -> None:
+        """Say what an event is about; a failed attempt only if something is done about it."""
+        if event.type not in _CLOSING:
+            for line in self._failed_attempt:
+                note(line)
+        self._failed_attempt = []
+        lines = list(told(event))
+        if event.type == "assistant/attempt":
+            self._failed_attempt = lines
+        else:
+            for line in lines:
                 note(line)
 
     def end_line(self) -> None:
