@@ -1,5 +1,6 @@
 """The demonstration itself: host, kill, resume, fork, audit, and really compare every view."""
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,14 +13,14 @@ from everfold.attachments.filesystem import FileAttachments
 from everfold.audit.auditing import AuditReport, audit
 from everfold.audit.requests import Request, requests
 from everfold.audit.walking import Step
-from everfold.cli.demo.agent import Agent
+from everfold.cli.demo.agent import agent_of, ask, hosting
 from everfold.cli.demo.errors import DemoError
 from everfold.cli.demo.occurrences import occurrences
-from everfold.cli.demo.route import ScriptedRoute, budget_for
-from everfold.cli.demo.tool import no_tool
-from everfold.host.opening import open_sessions
+from everfold.cli.demo.route import DemoRoute, budget_for
+from everfold.cli.demo.tool import zoom_tool
 from everfold.host.sessions import Sessions
 from everfold.llm.budgets import ImageBudget
+from everfold.profiles.opening import OpenProfile
 from everfold.session.derive import message_of
 from everfold.session.frozen import Json, json_equal
 from everfold.session.ids import seq_of
@@ -109,16 +110,18 @@ def play(store_url: str, attachments: FileAttachments, images: Sequence[Json]) -
     first, rest = images[:half], images[half:] or images[:1]
     budget = budget_for(_lengths(attachments, first), _lengths(attachments, rest))
     crash = _run_until_killed(_job(store_url, attachments, budget, first, rest))
-    with open_sessions(store_url) as sessions:
+    route = DemoRoute(attachments, budget)
+    with hosting(store_url, str(attachments.root), route) as host:
+        sessions = host.sessions
         found = seq_of(sessions.store.version(crash.session_id)) + 1
         crash = Crash(crash.pid, crash.session_id, crash.acknowledged, found)
-        closers = _resume(sessions, crash.session_id, attachments, budget)
+        closers = _resume(host, crash.session_id, rest[-1])
         forks = _forks(sessions, crash.session_id)
         return _told(sessions, attachments, budget, crash, closers, forks)
 
 
 def _lengths(attachments: FileAttachments, images: Sequence[Json]) -> list[int]:
-    route = ScriptedRoute(attachments, ImageBudget())
+    route = DemoRoute(attachments, ImageBudget())
     return [route.length_of(image) for image in images]
 
 
@@ -174,16 +177,13 @@ def _followed(process: subprocess.Popen[bytes]) -> Crash:
     raise DemoError(f"the agent's process ended by itself: {last_words[-1:] or 'it said nothing'}")
 
 
-def _resume(
-    sessions: Sessions, session_id: str, attachments: FileAttachments, budget: ImageBudget
-) -> tuple[str, ...]:
+def _resume(host: OpenProfile, session_id: str, newest: Json) -> tuple[str, ...]:
     """Take the session over, and have one more turn; return what closed the broken one."""
-    before = sessions.load(session_id).next_seq
-    sessions.resume(session_id)
-    closers = tuple(event.type for event in sessions.log(session_id, first=before))
-    route = ScriptedRoute(attachments, budget)
-    agent = Agent(sessions, session_id, route, lambda _events: None)
-    agent.turn(4, "What do you still see?", [], no_tool)
+    before = host.sessions.load(session_id).next_seq
+    host.sessions.resume(session_id)
+    closers = tuple(event.type for event in host.sessions.log(session_id, first=before))
+    agent = agent_of(host, session_id, zoom_tool(host.attachments, newest))
+    asyncio.run(ask(agent, "What do you still see?", ()))
     return closers
 
 
@@ -235,7 +235,7 @@ def _told(
 
     session_id = crash.session_id
     own = audit(sessions, session_id, on_step=note)
-    route = ScriptedRoute(attachments, budget)
+    route = DemoRoute(attachments, budget)
     found = requests(sessions.store, session_id, sessions.composition)
     return Story(
         attachments=attachments.root,
@@ -250,9 +250,7 @@ def _told(
     )
 
 
-def _exchange(
-    sessions: Sessions, session_id: str, route: ScriptedRoute, request: Request
-) -> Exchange:
+def _exchange(sessions: Sessions, session_id: str, route: DemoRoute, request: Request) -> Exchange:
     answer = None
     if request.settled_seq is not None and request.failure is None:
         row = next(sessions.log(session_id, first=request.settled_seq, last=request.settled_seq))
