@@ -1,6 +1,7 @@
 """The product as a host runs it: a profile opened on a real store, talking to a StrictFake."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,6 +61,15 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wait_for(work, PATIENCE_S)
 
     return asyncio.run(bounded())
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so; a test that hangs here fails."""
+    waited = 0.0
+    while not is_so():
+        assert waited < PATIENCE_S, "it never came to be so"
+        time.sleep(0.01)
+        waited += 0.01
 
 
 def route_table(

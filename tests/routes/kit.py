@@ -7,7 +7,7 @@ from typing import Any
 
 from PIL import Image
 
-from everfold.attachments.filesystem import FileAttachments
+from everfold.attachments.ports import AttachmentStore
 from everfold.llm.route import LlmRequest
 
 Json = dict[str, Any]
@@ -48,7 +48,7 @@ def result(id_: str, *blocks: Json | str, is_error: bool = False) -> Json:
 
 
 def picture(
-    store: FileAttachments,
+    store: AttachmentStore,
     data: bytes,
     media_type: str | None = None,
     offloaded: bool = False,
