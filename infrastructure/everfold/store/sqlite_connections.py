@@ -4,11 +4,12 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from weakref import ref
 
 from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
 
@@ -95,6 +96,7 @@ class SessionSQLiteDatastore(SQLiteDatastore):
             timeout_s=settings.lock_timeout_s,
         )
         self._writer: sqlite3.Connection | None = None
+        self._writing: Callable[[], Writing | None] = _nobody
         self._pid = os.getpid()
         self._is_closed = False
         self._followers: set[threading.Event] = set()
@@ -113,21 +115,41 @@ class SessionSQLiteDatastore(SQLiteDatastore):
         """Return a context manager: a connection for single SELECT statements."""
         return Reading(self)
 
-    def begin_turn(self) -> sqlite3.Connection:
-        """Wait for the writers' turn; return the writer's connection, outside a transaction."""
+    def begin_turn(self, writing: "Writing | None" = None) -> sqlite3.Connection:
+        """Wait for the writers' turn; return the writer's connection, outside a transaction.
+
+        Args:
+            writing: who has the turn from now on; once it is forgotten, so is its transaction.
+
+        Raises:
+            StoreBusyError: this thread is in the middle of a transaction, as a signal handler may
+                find it.
+        """
         check_usable(self._pid, self._is_closed)
         if self.settings.read_only:
             raise StoreReadOnlyError(f"{self.settings.name} was opened read-only")
-        self._turn.__enter__()
+        self._check_idle()
         try:
-            return self.writer()
+            self._turn.__enter__()
+            self._writing = _nobody if writing is None else ref(writing)
+            writer = self.writer()
+            _roll_back(writer)
         except BaseException:
             self.end_turn()
             raise
+        return writer
+
+    def _check_idle(self) -> None:
+        if self._turn.is_held_here and self._writing() is not None:
+            raise StoreBusyError(f"{self.settings.name}: this thread is writing; go on after it")
 
     def end_turn(self) -> None:
-        """Let the next writer have its turn."""
-        self._turn.__exit__(None, None, None)
+        """Roll back what is not committed, and let the next writer have its turn, if this one has it."""
+        try:
+            if self._turn.is_held_here and self._writer is not None:
+                _roll_back(self._writer)
+        finally:
+            self._turn.leave()
 
     def writer(self) -> sqlite3.Connection:
         """Return the writer's connection; the caller has the turn."""
@@ -145,7 +167,9 @@ class SessionSQLiteDatastore(SQLiteDatastore):
         if self.settings.path is not None:
             return self._readers.take()
         check_usable(self._pid, self._is_closed)
+        self._check_idle()
         self._turn.__enter__()
+        self._writing = _nobody
         return self.writer()
 
     def give_reader(self, connection: sqlite3.Connection) -> None:
@@ -223,13 +247,13 @@ class SessionSQLiteDatastore(SQLiteDatastore):
 class Writing:
     """A write transaction in its turn: committed at the end, rolled back on an exception."""
 
-    __slots__ = ("_connection", "_store")
+    __slots__ = ("__weakref__", "_connection", "_store")
 
     def __init__(self, store: SessionSQLiteDatastore) -> None:
         self._store = store
 
     def __enter__(self) -> sqlite3.Connection:
-        self._connection = self._store.begin_turn()
+        self._connection = self._store.begin_turn(self)
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except BaseException:
@@ -247,9 +271,6 @@ class Writing:
             if kind is None:
                 self._connection.execute("COMMIT")
         finally:
-            # After a refused COMMIT (full disk) the transaction may still be open.
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
             self._store.end_turn()
         if kind is None:
             self._store.committed()
@@ -274,6 +295,16 @@ class Reading:
         trace: TracebackType | None,
     ) -> None:
         self._store.give_reader(self._connection)
+
+
+def _nobody() -> None:
+    """Return that no transaction runs."""
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    # After a refused COMMIT (full disk), or an interrupt, the transaction may still be open.
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def _close(connection: sqlite3.Connection) -> None:

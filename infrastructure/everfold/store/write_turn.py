@@ -9,6 +9,10 @@ longest wait 16 ms.
 The locks are advisory locks on two files beside the database; the database file itself is never
 opened here, for closing it would drop the locks that SQLite holds on it. As every checkpoint runs
 inside a turn, no two connections of ours ever write or checkpoint at the same instant.
+
+An interrupt (Ctrl-C) may strike between any two steps. So every lock here can be taken again by the
+thread that holds it, and given back by one that does not: leaving a turn is always allowed, gives
+back all, and the next turn of a thread takes over what an interrupt made it leave behind.
 """
 
 import os
@@ -16,7 +20,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 
 HAS_FILE_LOCKS = sys.platform != "win32"
@@ -72,8 +76,9 @@ class WriteTurn:
 
     def __init__(self, path: str | None, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._queue = threading.Lock()
-        self._write = threading.Lock()
+        self._queue = threading.RLock()
+        self._write = threading.RLock()
+        self._holder: int | None = None
         self._path = path if HAS_FILE_LOCKS else None
         self._files: tuple[_FileLock, _FileLock] | None = None
 
@@ -84,18 +89,15 @@ class WriteTurn:
 
     def __enter__(self) -> None:
         deadline = time.monotonic() + self._timeout_s
-        undo: list[Callable[[], None]] = []
         try:
             self._take(self._queue, deadline)
-            undo.append(self._queue.release)
             self._take(self._write, deadline)
-            undo.append(self._write.release)
+            self._holder = threading.get_ident()
             self._take_files(deadline)
         except BaseException:
-            for release in reversed(undo):
-                release()
+            self.leave()
             raise
-        self._queue.release()
+        _give_back(self._queue)
 
     def __exit__(
         self,
@@ -103,11 +105,23 @@ class WriteTurn:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._files is not None:
-            self._files[1].release()
-        self._write.release()
+        self.leave()
 
-    def _take(self, lock: threading.Lock, deadline: float) -> None:
+    @property
+    def is_held_here(self) -> bool:
+        """Whether this thread has the turn."""
+        return self._holder == threading.get_ident()
+
+    def leave(self) -> None:
+        """Give back what this thread holds of the turn, if anything."""
+        if self.is_held_here:
+            if self._files is not None:
+                self._files[1].release()
+            self._holder = None
+        _give_back(self._write)
+        _give_back(self._queue)
+
+    def _take(self, lock: threading.RLock, deadline: float) -> None:
         if not lock.acquire(blocking=False) and not lock.acquire(
             timeout=max(0.0, deadline - time.monotonic())
         ):
@@ -119,9 +133,9 @@ class WriteTurn:
         if self._files is None:
             self._files = (_FileLock(f"{self._path}-queue"), _FileLock(f"{self._path}-write"))
         queue, write = self._files
-        if not queue.acquire(deadline, _QUEUE_PAUSE_S):
-            raise TurnTimeoutError
         try:
+            if not queue.acquire(deadline, _QUEUE_PAUSE_S):
+                raise TurnTimeoutError
             if not write.acquire(deadline, _WRITE_PAUSE_S):
                 raise TurnTimeoutError
         finally:
@@ -133,3 +147,10 @@ class WriteTurn:
             for file in self._files:
                 file.close()
             self._files = None
+
+
+def _give_back(lock: threading.RLock) -> None:
+    """Release a lock as often as this thread holds it."""
+    with suppress(RuntimeError):
+        while True:
+            lock.release()
