@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.sending import ClientPerLoop, SdkErrors
 from everfold.routes.settings import RouteSettings
 
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 OFFICIAL_URL = "https://api.anthropic.com"
 _PATH = "/v1/messages"
 _LAST = "message_stop"
-_NO_KEY = "no-key"
 _DRAIN_S = 2.0
 
 
@@ -46,7 +44,7 @@ class Sdk:
 def connect(settings: RouteSettings) -> Sdk:
     """Return the SDK set up by settings; nothing is sent yet, and no request is ever repeated by it.
 
-    The HTTP client is given, since the SDK's own one closes itself in whatever loop runs when it is
+    Nothing that the SDK would take from its own environment variables is sent. The HTTP client is given, since the SDK's own one closes itself in whatever loop runs when it is
     collected.
 
     Raises:
@@ -57,14 +55,17 @@ def connect(settings: RouteSettings) -> Sdk:
 
     def make() -> Any:
         timeout = anthropic.Timeout(None, connect=settings.connect_s)
-        return anthropic.AsyncAnthropic(
-            api_key=_key(settings),
+        client = anthropic.AsyncAnthropic(
+            api_key=settings.wire_key(),
             base_url=base_url,
             max_retries=0,
             timeout=timeout,
             http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout),
             default_headers=dict(settings.headers),
         )
+        # ANTHROPIC_CUSTOM_HEADERS is laid under the given ones, and only here it can be left out.
+        client._custom_headers = dict(settings.headers)
+        return client
 
     errors = SdkErrors(
         status=anthropic.APIStatusError,
@@ -85,17 +86,6 @@ def _modules() -> tuple[ModuleType, ModuleType]:
             "this route needs the Anthropic SDK; install it with: pip install 'everfold[anthropic]'"
         ) from error
     return anthropic, httpx2
-
-
-def _key(settings: RouteSettings) -> str:
-    key = settings.key()
-    if key:
-        return key
-    if settings.base_url is None:
-        named = settings.api_key_env or "api_key"
-        text = f"route {settings.provider!r} has no API key; set {named}"
-        raise LlmError(LlmFailure(text, FailureCode.AUTH))
-    return _NO_KEY
 
 
 class Events:

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.sending import ClientPerLoop, EventStream, Opener, SdkErrors
 from everfold.routes.settings import RouteSettings
 
@@ -25,28 +24,29 @@ except ImportError as error:
 
 ERRORS = SdkErrors(APIStatusError, APITimeoutError, APIConnectionError, APIError)
 OFFICIAL_URL = "https://api.openai.com/v1"
-_NO_KEY = "no-key"
 _JSON = {"headers": {"Content-Type": "application/json"}}
 
 
 def clients(settings: RouteSettings) -> ClientPerLoop:
     """Return the clients of a route; they neither retry nor time out by themselves.
 
-    What the SDK would take from its own environment variables goes to no other server. The HTTP
-    client is given, since the SDK's own one closes itself in whatever loop runs when it is collected.
+    Nothing that the SDK would take from its own environment variables is sent. The HTTP client is
+    given, since the SDK's own one closes itself in whatever loop runs when it is collected.
     """
 
     def make() -> AsyncOpenAI:
         timeout = Timeout(None, connect=settings.connect_s)
         client = AsyncOpenAI(
-            api_key=_key(settings),
+            api_key=settings.wire_key(),
             base_url=settings.base_url or OFFICIAL_URL,
             max_retries=0,
             timeout=timeout,
             http_client=DefaultAsyncHttpxClient(timeout=timeout),
             default_headers=dict(settings.headers),
         )
-        client.organization = client.project = None
+        client.organization = client.project = client.admin_api_key = None
+        # OPENAI_CUSTOM_HEADERS is laid under the given ones, and only here it can be left out.
+        client._custom_headers = dict(settings.headers)
         return client
 
     return ClientPerLoop(make)
@@ -67,14 +67,3 @@ def streaming(client: Callable[[], AsyncOpenAI], path: str, wire: bytes) -> Open
         )
 
     return opened
-
-
-def _key(settings: RouteSettings) -> str:
-    key = settings.key()
-    if key is not None:
-        return key
-    if settings.base_url is None:
-        named = settings.api_key_env or "api_key"
-        text = f"route {settings.provider!r} has no API key; set {named}"
-        raise LlmError(LlmFailure(text, FailureCode.AUTH))
-    return _NO_KEY

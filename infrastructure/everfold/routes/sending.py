@@ -5,7 +5,15 @@ streams that are iterated and closed.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -20,6 +28,7 @@ from everfold.routes.suspicion import Suspicion
 
 T = TypeVar("T")
 Event = Mapping[str, Any]
+_SHOWN = 200
 _BROKEN_EVENT = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 
@@ -152,7 +161,7 @@ class Sender:
             body = getattr(error, "body", None) or str(error)
             raise LlmError(self._refused_amid(body, about)) from None
         except ValueError as error:
-            raise LlmError(malformed(f"an event is not JSON: {error}")) from error
+            raise LlmError(malformed(f"an event is not JSON: {error}", self.secrets)) from error
 
     async def _events(self, request: Request) -> AsyncGenerator[Event, None]:
         first, late = self.timeouts.first_chunk_s, FailureCode.FIRST_CHUNK_TIMEOUT
@@ -173,8 +182,10 @@ class Sender:
         except AnswerRefusedError as error:
             raise LlmError(self._refused_amid(error.body, about)) from None
         except _BROKEN_EVENT as error:
-            reason = f"{type(error).__name__}: {error} in {event!s:.200}"
-            raise LlmError(malformed(reason)) from error
+            # Hidden before it is cut, so that no part of a key is left at the cut.
+            shown = scrubbed(str(event), self.secrets)[:_SHOWN]
+            reason = f"{type(error).__name__}: {error} in {shown}"
+            raise LlmError(malformed(reason, self.secrets)) from error
 
     def _refused_amid(self, body: object, about: Request) -> LlmFailure:
         refusal = refusal_of(None, {}, body)
@@ -210,11 +221,10 @@ class ClientPerLoop:
             await client.close()
 
 
-def malformed(reason: str) -> LlmFailure:
+def malformed(reason: str, secrets: Sequence[str] = ()) -> LlmFailure:
     """Return the failure of an answer that cannot be understood."""
-    return LlmFailure(
-        f"the answer is malformed: {scrubbed(reason)}", FailureCode.MALFORMED_RESPONSE
-    )
+    said = scrubbed(reason, secrets)
+    return LlmFailure(f"the answer is malformed: {said}", FailureCode.MALFORMED_RESPONSE)
 
 
 def empty() -> LlmFailure:

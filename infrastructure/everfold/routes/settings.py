@@ -6,8 +6,15 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
+from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.limits import Limits
 from everfold.routes.sending import Timeouts
+
+_NO_KEY = "no-key"
+"""Sent to servers that want no key, since the SDKs want one."""
+
+_SHORTEST_SECRET = 8
+"""Shorter words of a header are no secrets, and hiding them would garble what providers say."""
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -46,18 +53,38 @@ class RouteSettings(BaseModel):
     connect_s: Seconds = 10
 
     def key(self) -> str | None:
-        """Return the API key, None if there is none."""
+        """Return the API key without the blanks and line ends around it, None if there is none."""
         if self.api_key is not None:
-            return self.api_key.get_secret_value()
+            return self.api_key.get_secret_value().strip() or None
         is_usual = "api_key_env" not in self.model_fields_set
         if self.api_key_env is None or (is_usual and self.base_url is not None):
             return None
-        return os.environ.get(self.api_key_env)
+        return os.environ.get(self.api_key_env, "").strip() or None
+
+    def wire_key(self) -> str:
+        """Return the key as it is sent; a server of one's own may want none.
+
+        Raises:
+            LlmError: AUTH if the vendor's server would get no key, or no header can hold this one.
+        """
+        key, named = self.key(), self.api_key_env or "api_key"
+        if key is None and self.base_url is not None:
+            return _NO_KEY
+        if key is None:
+            text = f"route {self.provider!r} has no API key; set {named}"
+            raise LlmError(LlmFailure(text, FailureCode.AUTH))
+        if not (key.isascii() and key.isprintable()):
+            named = named if self.api_key is None else "api_key"
+            text = f"the API key of route {self.provider!r} holds a character that no key has; set {named} anew"
+            raise LlmError(LlmFailure(text, FailureCode.AUTH))
+        return key
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the texts that no failure may hold."""
+        """Return the texts that no failure may hold: the key, and the longer words of headers."""
         key = self.key()
-        return (*((key,) if key else ()), *self.headers.values())
+        said = {text for value in self.headers.values() for text in (value, *value.split())}
+        words = [*((key,) if key else ()), *(t for t in said if len(t) >= _SHORTEST_SECRET)]
+        return tuple(sorted(words, key=len, reverse=True))
 
     def timeouts(self) -> Timeouts:
         """Return how long to wait for an answer."""
