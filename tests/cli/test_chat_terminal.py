@@ -1,5 +1,6 @@
 """`everfold chat` on a real terminal: keys, streams, signals."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,34 @@ def test_ctrl_c_at_the_prompt_drops_the_line_and_stays(tmp_path: Path, url: str)
     said = [event.data["content"] for event in events_of(url) if event.type == "user/message"]
     assert status == 0
     assert said == [[{"type": "text", "text": "hi"}]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_end_closes_the_turn_and_ends_the_chat(
+    tmp_path: Path, url: str, number: signal.Signals
+) -> None:
+    scripted(tmp_path, SLOW)
+
+    with terminal("chat", "--store", url, cwd=tmp_path) as chat:
+        chat.expect("> ")
+        chat.type("Count.")
+        chat.expect("one two")
+        chat.process.send_signal(number)
+        status = chat.end()
+
+    assert status == 130
+    assert turn_ends(url) == ["aborted"]
+
+
+def test_a_signal_to_end_ends_a_chat_at_its_prompt(tmp_path: Path, url: str) -> None:
+    scripted(tmp_path)
+
+    with terminal("chat", "--store", url, cwd=tmp_path) as chat:
+        chat.expect("> ")
+        chat.process.send_signal(signal.SIGTERM)
+        status = chat.end()
+
+    assert status == 130
 
 
 def test_an_image_goes_with_the_next_message(tmp_path: Path, url: str) -> None:

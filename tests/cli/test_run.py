@@ -300,6 +300,18 @@ def test_the_store_of_the_folders_profile_is_used_by_every_command(
     assert document(outcome.out)["session"] == "session-1"
 
 
+def test_the_store_of_a_named_profile_is_used(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    path = scripted(tmp_path / "there")
+    path.write_text('store = "own.sqlite"\n' + path.read_text())
+
+    outcome = run("run", "hello", "--profile", "there/everfold.toml")
+
+    assert outcome.status == 0
+    assert (tmp_path / "there" / "own.sqlite").is_file()
+    assert (tmp_path / "there" / "own.attachments").is_dir()
+
+
 def test_a_reader_that_goes_away_ends_the_turn(tmp_path: Path, url: str) -> None:
     scripted(tmp_path, {"text": "word " * 4000, "pieces": 4000, "pause_s": 0.001})
     with _started("run", "talk", "--store", url) as process:

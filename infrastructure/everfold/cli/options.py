@@ -34,12 +34,15 @@ class Run:
     store_in_use: str | None = None
     secrets: list[str] = field(default_factory=list, repr=False)
 
-    def url(self, named: str | None) -> str:
+    def url(self, named: str | None, of_profile: Callable[[], str | None] | None = None) -> str:
         """Return the URL of the store to use, and remember it.
 
-        The working directory's `everfold.toml` is asked where nothing else names a store.
+        Args:
+            of_profile: gives the store that a profile names, for where nothing else names one;
+                that of the working directory's `everfold.toml` if None.
         """
-        self.store_in_use = store_url(named, self.group_store, fallback=_of_profile)
+        fallback = _of_profile if of_profile is None else of_profile
+        self.store_in_use = store_url(named, self.group_store, fallback=fallback)
         return self.store_in_use
 
 

@@ -187,7 +187,9 @@ def open_profile(
             open_sessions(url, plugins=found.values(), create=create, means=means)
         )
         attachments = stack.enter_context(open_attachments(place))
-        tools = Means(attachments, uploads_beside(place), environ or environment())
+        tools = Means(
+            attachments, uploads_beside(place), environment() if environ is None else environ
+        )
         host = OpenProfile(
             profile, sessions, attachments, tools, plugins=acting, wrap=wrap, given_routes=given
         )

@@ -1,7 +1,8 @@
 """What a profile says, checked: the top of it here, the tables of routes where they are built."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class CallTable(Strict):
 
     model: str = Field(min_length=1)
     reasoning_effort: str | None = None
-    temperature: float | None = None
+    temperature: float | None = Field(default=None, allow_inf_nan=False)
     max_tokens: int | None = Field(default=None, ge=1)
     stop: tuple[str, ...] | None = None
 
@@ -144,8 +145,8 @@ def profile_of(table: Table, name: str, folder: Path | None) -> Profile:
         retry=validated(RetryPolicy, read.retry, f"{where}, [retry]"),
         limits=validated(Limits, read.agent, f"{where}, [agent]"),
     )
-    _check_numbers(read.retry, f"{where}, [retry]")
-    _check_numbers(read.agent, f"{where}, [agent]")
+    _check_numbers(asdict(made.retry), f"{where}, [retry]")
+    _check_numbers(asdict(made.limits), f"{where}, [agent]")
     made.table()
     return made
 
@@ -163,5 +164,6 @@ def _route(read: ProfileTable, where: str) -> str:
 
 def _check_numbers(table: Table, where: str) -> None:
     for key, value in table.items():
-        if value < 0 or (value == 0 and key not in ("max_retries", "base_ms", "gather_s")):
-            raise ProfileError(f"{where}: {key} is {value}; it must be above 0")
+        may_be_zero = key in ("max_retries", "base_ms", "cap_ms", "patience_ms", "gather_s")
+        if not math.isfinite(value) or value < 0 or (value == 0 and not may_be_zero):
+            raise ProfileError(f"{where}: {key} is {value}; it must be a number above 0")

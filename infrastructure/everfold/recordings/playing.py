@@ -5,7 +5,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import BaseModel
 
@@ -85,10 +85,11 @@ class Player:
         waiting = self._results[call_id]
         return waiting.popleft() if waiting else None
 
-    async def wait_for_ever(self) -> None:
+    async def wait_for_ever(self) -> NoReturn:
         """Wait as the recorded process did when it was cancelled, or ended."""
         self.stuck.set()
-        await asyncio.Event().wait()
+        while True:
+            await asyncio.Event().wait()
 
     def _tool(self, definition: Json) -> Tool:
         name = definition["name"]

@@ -20,6 +20,7 @@ from everfold.cli.talk.host import (
 )
 from everfold.cli.talk.lines import lines
 from everfold.cli.talk.recording import record_option, recorder_for
+from everfold.cli.talk.signals import told_to_end
 from everfold.cli.talk.telling import Teller
 
 
@@ -61,6 +62,7 @@ def command(
         talking(run, store, profile, wrap=recorder.wrap) as host,
         asyncio.Runner() as runner,
         recorder.writing(host),
+        told_to_end() as ending,
     ):
         host.route(route)
         shown = image_parts(host, images)
@@ -68,14 +70,14 @@ def command(
         agent = host.agent(session_id, route=route, model=model, takes_over=resume)
         talk = Talk(host, agent, runner, Teller(agent.cancel))
         recorder.begin(agent)
-        conversation = Conversation(talk, recorder, is_typed, waiting=shown)
+        conversation = Conversation(talk, recorder, is_typed, ending, waiting=shown)
         asked = agent.settings.model
         note(
             f"session {session_id}: {asked.model} of {asked.provider}, profile {host.profile.name}; "
             "/help lists commands, Ctrl-D leaves"
         )
         try:
-            conversation.run(lines(is_interactive=is_typed))
+            conversation.run(lines(ending, is_interactive=is_typed))
         finally:
             runner.run(host.disconnect())
     return REFUSED if conversation.failures and not is_typed else DONE

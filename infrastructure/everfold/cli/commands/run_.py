@@ -20,6 +20,7 @@ from everfold.cli.talk.host import (
     talking,
 )
 from everfold.cli.talk.recording import record_option, recorder_for
+from everfold.cli.talk.signals import told_to_end
 from everfold.cli.talk.telling import Teller, failure_text
 from everfold.recordings.recording import Act
 
@@ -68,6 +69,7 @@ def command(
         talking(run, store, profile, wrap=recorder.wrap) as host,
         asyncio.Runner() as runner,
         recorder.writing(host),
+        told_to_end(),
     ):
         host.route(route)
         shown = image_parts(host, images)

@@ -13,6 +13,7 @@ from everfold.cli.talk.choosing import COLUMNS, chosen, listed, row, totals
 from everfold.cli.talk.compacting import compact, outcome_text
 from everfold.cli.talk.host import image_parts, note
 from everfold.cli.talk.recording import MaybeRecorder
+from everfold.cli.talk.signals import Ending
 from everfold.cli.talk.telling import failure_text
 from everfold.projections.image_offload.bring_back import TYPE as BRING_BACK
 from everfold.projections.image_offload.projection import TYPE as OMIT
@@ -45,6 +46,7 @@ class Conversation:
     talk: Talk
     recorder: MaybeRecorder
     is_interactive: bool
+    ending: Ending
     waiting: list[Part] = field(default_factory=list)
     failures: int = 0
 
@@ -60,7 +62,7 @@ class Conversation:
                     return
             except KeyboardInterrupt:
                 note("cancelled; the session keeps what came")
-                if not self.is_interactive:
+                if self.ending.is_asked or not self.is_interactive:
                     raise
             except (SessionError, click.ClickException) as error:
                 self.failures += 1

@@ -15,7 +15,7 @@ from everfold.cli import output
 from everfold.cli.options import Run
 from everfold.cli.reading import check_session
 from everfold.cli.visible import one_line, visible
-from everfold.profiles.loading import load_profile
+from everfold.profiles.loading import load_profile, located
 from everfold.profiles.opening import OpenProfile, Wrap, open_profile
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -73,7 +73,7 @@ def talking(
     """
     with _warnings(run):
         chosen = load_profile(profile)
-        url = run.url(store or None)
+        url = run.url(store, lambda: located(chosen.store, chosen.folder))
         with open_profile(chosen, store=url, create=create, wrap=wrap) as host:
             run.secrets = host.secrets
             host.on_notice = _tell_notice

@@ -6,23 +6,24 @@ from contextlib import suppress
 from io import TextIOWrapper
 
 from everfold.cli.talk.host import note
+from everfold.cli.talk.signals import Ending
 
 PROMPT = "> "
 _MORE = "… "
 
 
-def lines(*, is_interactive: bool) -> Iterator[str]:
+def lines(ending: Ending, *, is_interactive: bool) -> Iterator[str]:
     """Yield messages until the input ends (Ctrl-D); a backslash at a line's end joins the next one.
 
     Ctrl-C at the prompt drops what was typed.
     """
     if is_interactive:
-        yield from _typed()
+        yield from _typed(ending)
     elif sys.stdin is not None:
         yield from _piped()
 
 
-def _typed() -> Iterator[str]:
+def _typed(ending: Ending) -> Iterator[str]:
     with suppress(ImportError):
         # Gives `input` editing and a history.
         import readline  # noqa: F401
@@ -34,6 +35,8 @@ def _typed() -> Iterator[str]:
             sys.stdout.write("\n")
             return
         except KeyboardInterrupt:
+            if ending.is_asked:
+                raise
             sys.stdout.write("\n")
             note("Ctrl-D or /quit leaves")
             waiting = []
