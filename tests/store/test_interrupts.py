@@ -71,12 +71,14 @@ def test_a_signal_handler_that_appends_breaks_no_batch(sqlite_url: str) -> None:
                 noted.append(sessions.append_batch("notes", [hello()])[0].seq)
 
         def appended() -> list[int]:
-            signal.setitimer(signal.ITIMER_REAL, 0.0001 + 0.003 * waits.random())
+            signal.setitimer(signal.ITIMER_REAL, 0.0001 + 0.001 * waits.random())
             return [event.seq for event in sessions.append_batch("s", [hello(), hello()])]
 
         before = signal.signal(signal.SIGALRM, note)
         try:
             acknowledged = [seq for _ in range(300) for seq in appended()]
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.raise_signal(signal.SIGALRM)
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
