@@ -161,3 +161,13 @@ class TestSuspicion:
         codes = [self.judged(suspicion, self.WIRE, FailureCode.RATE_LIMIT) for _ in range(4)]
 
         assert codes == [FailureCode.RATE_LIMIT] * 4
+
+
+@pytest.mark.parametrize("said", ["inf", "nan", "-inf", "1e400", "soon"])
+def test_a_wait_that_is_no_number_of_seconds_is_no_wait(said: str) -> None:
+    assert retry_after_ms({"retry-after": said}, 0) is None
+    assert retry_after_ms({"retry-after-ms": said}, 0) is None
+
+
+def test_a_wait_beyond_every_calendar_is_a_number_that_the_log_can_hold() -> None:
+    assert retry_after_ms({"retry-after": "1e300"}, 0) == 2**53 - 1

@@ -16,6 +16,7 @@ from tests.providers.answers import Answer, Refuse, ToolUse
 from tests.providers.pictures import img
 from tests.providers.refusing import error
 from tests.providers.strict_fake import StrictFake
+from tests.routes.anthropic_kit import raw
 from tests.routes.kit import (
     LOOK,
     Json,
@@ -82,6 +83,16 @@ def test_a_content_filter_is_a_failure(fake: StrictFake, talk: Talk) -> None:
     fake.will(Answer(finish="content-filter"))
 
     assert talk.failure(request(user("hi"))).code == FailureCode.CONTENT_FILTER
+
+
+def test_an_end_that_cannot_be_read_is_a_malformed_answer(fake: StrictFake, talk: Talk) -> None:
+    text = '{"type": "response.output_text.delta", "output_index": 0, "delta": "hi"}'
+    end = '{"type": "response.completed", "response": {"incomplete_details": 7}}'
+    fake.will(raw(f"data: {text}\n\ndata: {end}\n\n"))
+
+    failure = talk.failure(request(user("hi")))
+
+    assert (failure.code, failure.is_retryable) == (FailureCode.MALFORMED_RESPONSE, True)
 
 
 def test_the_body_is_what_the_vendor_documents(fake: StrictFake, talk: Talk) -> None:

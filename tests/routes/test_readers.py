@@ -85,6 +85,45 @@ def test_deepseek_counts_cached_tokens_under_its_own_name() -> None:
     assert usage(chat({"content": "x"}, usage=counts)) == Usage(9, 1, None, 8)
 
 
+@pytest.mark.parametrize(
+    "counts",
+    [
+        {"total_tokens": 7},
+        {"prompt_tokens": None, "completion_tokens": 2},
+        {"prompt_tokens": 1.5, "completion_tokens": 2},
+        "none",
+    ],
+)
+def test_counts_that_are_none_cost_no_answer(counts: object) -> None:
+    chunks = chat({"content": "hi"}, usage=counts)
+
+    assert blocks(chunks) == [{"type": "text", "text": "hi"}]
+    assert not any(isinstance(chunk, Usage) for chunk in chunks)
+
+
+def test_details_that_are_no_counts_are_left_out() -> None:
+    counts = {
+        "prompt_tokens": 1,
+        "completion_tokens": 2,
+        "prompt_tokens_details": [],
+        "total_tokens": "3",
+    }
+
+    assert usage(chat({"content": "hi"}, usage=counts)) == Usage(1, 2)
+
+
+def test_arguments_that_come_as_an_object_are_written_as_json() -> None:
+    chunks = chat(
+        {
+            "tool_calls": [
+                {"index": 0, "id": "a", "function": {"name": "look", "arguments": {"at": 1}}}
+            ]
+        }
+    )
+
+    assert blocks(chunks)[0]["arguments"] == '{"at":1}'
+
+
 def test_an_answer_without_a_reason_is_malformed() -> None:
     with pytest.raises(LlmError) as caught:
         chat({"content": "x"}, finish_reason=None)
@@ -151,6 +190,15 @@ def test_items_of_unknown_type_and_empty_messages_are_no_blocks() -> None:
     )
 
     assert blocks(chunks) == [{"type": "text", "text": "x"}]
+
+
+def test_counts_that_are_none_cost_no_response() -> None:
+    chunks = responses(
+        {"type": "response.output_text.delta", "output_index": 0, "delta": "hi"},
+        {"type": "response.completed", "response": {"usage": {"input_tokens": None}}},
+    )
+
+    assert blocks(chunks) == [{"type": "text", "text": "hi"}]
 
 
 def test_a_failed_response_is_a_refusal() -> None:

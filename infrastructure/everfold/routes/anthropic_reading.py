@@ -21,6 +21,7 @@ from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.anthropic_replay import HIDDEN, redacted_entry, replay_state, thinking_entry
 from everfold.routes.failures import scrubbed
 from everfold.routes.sending import AnswerRefusedError, Event, empty
+from everfold.routes.token_counts import count
 
 _CUT = ("max_tokens", "model_context_window_exceeded")
 _TYPES = {"tool_use": "tool-call", "thinking": "reasoning", "redacted_thinking": "reasoning"}
@@ -140,15 +141,12 @@ class MessagesReader:
         calls = any(block.kind == "tool_use" for block in self._blocks.values())
         return "tool-calls" if calls else "stop"
 
-    def _count(self, usage: Mapping[str, Any] | None) -> None:
+    def _count(self, usage: object) -> None:
         """Take note of counts; they are totals, later ones replace earlier ones."""
-        if not usage:
-            return
-        for name in _COUNTS:
-            if type(usage.get(name)) is int:
-                self._counts[name] = usage[name]
-        details = usage.get("output_tokens_details") or {}
-        self._reasoning_tokens = details.get("thinking_tokens", self._reasoning_tokens)
+        found = {name: count(usage, name) for name in _COUNTS}
+        self._counts |= {name: number for name, number in found.items() if number is not None}
+        thought = count(usage, "output_tokens_details", "thinking_tokens")
+        self._reasoning_tokens = self._reasoning_tokens if thought is None else thought
 
     def _usage(self) -> Usage:
         read = self._counts.get("cache_read_input_tokens")

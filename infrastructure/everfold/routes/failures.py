@@ -1,5 +1,6 @@
 """Turns what SDKs raise and providers answer into failures with stable codes, free of secrets."""
 
+import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from everfold.routes.limits import RouteLimits
 from everfold.routes.rejections import Refusal, Sent, recognised
 
 _MAX_TEXT = 500
+_LONGEST_MS = 2**53 - 1
 _KEYS = re.compile(
     r"\b(?:sk|pk|rk|key|gsk|xai)-[A-Za-z0-9_\-*]{6,}|(?i:bearer)\s+[A-Za-z0-9._~+/=-]{6,}"
 )
@@ -84,15 +86,19 @@ def retry_after_ms(headers: Mapping[str, str], now_s: float) -> int | None:
     """Return how long a provider asks to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
     exact = _number(headers.get("retry-after-ms"))
     if exact is not None:
-        return max(0, round(exact))
+        return _wait_ms(exact)
     said = headers.get("retry-after")
     seconds = _number(said)
     if seconds is None and said:
         try:
             seconds = parsedate_to_datetime(said).timestamp() - now_s
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
-    return None if seconds is None else max(0, round(seconds * 1000))
+    return None if seconds is None else _wait_ms(seconds * 1000)
+
+
+def _wait_ms(milliseconds: float) -> int:
+    return round(min(max(0.0, milliseconds), _LONGEST_MS))
 
 
 def scrubbed(text: str, secrets: Sequence[str] = ()) -> str:
@@ -153,6 +159,7 @@ def _request_id(body: object) -> str | None:
 
 def _number(text: str | None) -> float | None:
     try:
-        return float(text) if text else None
+        number = float(text) if text else None
     except ValueError:
         return None
+    return number if number is not None and math.isfinite(number) else None

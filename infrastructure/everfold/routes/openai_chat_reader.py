@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from everfold.llm.chunks import (
     BlockEnd,
     BlockStart,
@@ -17,6 +19,7 @@ from everfold.llm.chunks import (
 )
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.sending import Event, empty, malformed
+from everfold.routes.token_counts import count, usage_of
 
 _FINISHES: Mapping[str, FinishKind] = {
     "stop": "stop",
@@ -48,9 +51,7 @@ class ChatReader:
 
     def feed(self, event: Event) -> Iterator[Chunk]:
         """As `Reader.feed`."""
-        usage = event.get("usage")
-        if usage:
-            self._usage = _usage(usage)
+        self._usage = _usage(event.get("usage")) or self._usage
         for choice in event.get("choices") or ():
             yield from self._delta(choice.get("delta") or {})
             self._finish = choice.get("finish_reason") or self._finish
@@ -114,7 +115,7 @@ class ChatReader:
             yield BlockStart(call.index, "tool-call")
         elif function.get("name") and not call.name:
             call.name = function["name"]
-        arguments = function.get("arguments") or ""
+        arguments = _arguments(function.get("arguments"))
         call.arguments.append(arguments)
         yield ToolCallDelta(call.index, call.id, arguments, call.name or None)
 
@@ -128,6 +129,13 @@ def _call_block(call: _Call) -> dict[str, Any]:
     return {"type": "tool-call", "id": call.id, "name": call.name, "arguments": arguments}
 
 
+def _arguments(arguments: Any) -> str:
+    """Return JSON text that some servers send as the object that it means."""
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else orjson.dumps(arguments).decode()
+
+
 def _content(content: Any) -> str:
     """Return text that some servers send as a list of parts."""
     if isinstance(content, str):
@@ -135,16 +143,14 @@ def _content(content: Any) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
+def _usage(usage: object) -> Usage | None:
     """Return the counts; DeepSeek counts cached tokens under a name of its own."""
-    prompt_details = usage.get("prompt_tokens_details") or {}
-    answer_details = usage.get("completion_tokens_details") or {}
-    cached = prompt_details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
-    return Usage(
-        usage["prompt_tokens"],
-        usage["completion_tokens"],
-        usage.get("total_tokens"),
-        cached,
-        prompt_details.get("cache_write_tokens"),
-        answer_details.get("reasoning_tokens"),
+    cached = count(usage, "prompt_tokens_details", "cached_tokens")
+    return usage_of(
+        usage,
+        ("prompt_tokens", "completion_tokens"),
+        count(usage, "total_tokens"),
+        count(usage, "prompt_cache_hit_tokens") if cached is None else cached,
+        count(usage, "prompt_tokens_details", "cache_write_tokens"),
+        count(usage, "completion_tokens_details", "reasoning_tokens"),
     )

@@ -17,6 +17,7 @@ from everfold.llm.chunks import (
 )
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.sending import AnswerRefusedError, Event, empty, malformed
+from everfold.routes.token_counts import count, usage_of
 
 HIDDEN = "[Reasoning that the provider does not show.]"
 """Stands for reasoning of which only the encrypted form came; it is never sent back."""
@@ -92,9 +93,9 @@ class ResponsesReader:
         for item in self._items.values():
             if item.is_open:
                 yield BlockEnd(item.index, item.block())
-        usage = response.get("usage")
-        if usage:
-            yield _usage(usage)
+        usage = _usage(response.get("usage"))
+        if usage is not None:
+            yield usage
         calls = any(item.kind == "tool-call" for item in self._items.values())
         kind: FinishKind = "max-tokens" if reason else "tool-calls" if calls else "stop"
         yield Finish(kind, replay_state=self._replay_state(response))
@@ -147,16 +148,11 @@ class ResponsesReader:
         return {"response": {"id": response.get("id")}, "blocks": blocks}
 
 
-def _usage(usage: Mapping[str, Any]) -> Usage:
-    read, written = (
-        usage.get("input_tokens_details") or {},
-        usage.get("output_tokens_details") or {},
-    )
-    return Usage(
-        usage["input_tokens"],
-        usage["output_tokens"],
-        usage.get("total_tokens"),
-        read.get("cached_tokens"),
-        None,
-        written.get("reasoning_tokens"),
+def _usage(usage: object) -> Usage | None:
+    return usage_of(
+        usage,
+        ("input_tokens", "output_tokens"),
+        count(usage, "total_tokens"),
+        count(usage, "input_tokens_details", "cached_tokens"),
+        reasoning=count(usage, "output_tokens_details", "reasoning_tokens"),
     )

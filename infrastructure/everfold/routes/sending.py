@@ -133,7 +133,7 @@ class Sender:
                 async for event in events:
                     for chunk in self._fed(reader, event, request):
                         yield chunk
-            for chunk in reader.end():
+            for chunk in self._ended(reader):
                 yield chunk
         except LlmError as error:
             judged = self.suspicion.judged(
@@ -185,6 +185,13 @@ class Sender:
             # Hidden before it is cut, so that no part of a key is left at the cut.
             shown = scrubbed(str(event), self.secrets)[:_SHOWN]
             reason = f"{type(error).__name__}: {error} in {shown}"
+            raise LlmError(malformed(reason, self.secrets)) from error
+
+    def _ended(self, reader: Reader) -> list[Chunk]:
+        try:
+            return list(reader.end())
+        except _BROKEN_EVENT as error:
+            reason = f"{type(error).__name__} at its end: {error}"
             raise LlmError(malformed(reason, self.secrets)) from error
 
     def _refused_amid(self, body: object, about: Request) -> LlmFailure:
