@@ -1,0 +1,1 @@
+"""Profiles: reading them, and the hosts that run as they say."""
