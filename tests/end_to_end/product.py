@@ -28,7 +28,8 @@ from tests.routes.kit import picture
 T = TypeVar("T")
 
 KEY = "sk-test-0000000000"
-ENVIRON = {"THE_KEY": KEY}
+TOKEN = "team-invented-9c2f77ab"
+ENVIRON = {"THE_KEY": KEY, "THE_TOKEN": TOKEN}
 PATIENCE_S = 120.0
 """After so long a hanging test fails; nothing is measured by it."""
 
