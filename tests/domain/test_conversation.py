@@ -4,6 +4,7 @@ import pytest
 
 from everfold.session import doors
 from everfold.session.composition import Composition
+from everfold.session.conversation import ConversationCache
 from everfold.session.derive import derive_event_message, stored_message
 from everfold.session.detached import fold_surface, messages_of, original_messages
 from everfold.session.events import Event
@@ -238,3 +239,32 @@ def test_an_adopted_session_gives_the_same_messages_r163(session: Session) -> No
 
     assert adopted.session.messages() == shown
     assert isinstance(adopted.session.composition, Composition)
+
+
+def test_what_one_copy_staged_is_not_shown_by_another() -> None:
+    cache = ConversationCache()
+    first, second = (
+        Session(HEADER, composition(), counting_means(), cache=cache) for _copy in range(2)
+    )
+    first.append("user/message", user("staged"), APPEND)
+    first.messages()
+
+    second.append("turn/start", {"turn": 1})
+    second.append("user/message", user("stored"), APPEND)
+
+    assert [message["id"] for message in second.messages()] == ["stored"]
+
+
+def test_a_copy_that_went_another_way_shows_its_own_messages() -> None:
+    cache = ConversationCache()
+    base = new_session()
+    append_all(base, BASE)
+    copies = [
+        Session(base.header, base.composition, base.means, state=base.state, cache=cache)
+        for _copy in range(2)
+    ]
+
+    copies[0].append("assistant/message", assistant("empty"), APPEND)
+    copies[1].append("assistant/message", assistant("full", text("yes")), APPEND)
+
+    assert [len(copy.messages()) for copy in copies] == [4, 5]

@@ -98,32 +98,35 @@ class _Views(Sequence[Message]):
 class ConversationCache:
     """Derives conversations, looking at each node once while contents stay (R125, R126).
 
-    May be shared by the sessions of several threads that hold the same log.
+    May be shared by the sessions of several threads that began with the same log; those that went
+    different ways each get their own messages.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._generation = -1
-        self._seen = 0
+        self._nodes: Growing[int] = Growing()
         self._seqs: Growing[int] = Growing()
 
     def derive(self, surface: Surface) -> Conversation:
         """Return the conversation of a surface."""
         with self._lock:
-            is_behind = self._seen > len(surface.nodes)
-            if surface.content_generation != self._generation or is_behind:
+            nodes = surface.nodes
+            is_known = surface.content_generation == self._generation
+            if not (is_known and nodes.continues(self._nodes)):
                 self._generation = surface.content_generation
-                self._seen = 0
+                self._nodes = Growing()
                 self._seqs = Growing()
-            if self._seen < len(surface.nodes):
+            if len(self._nodes) < len(nodes):
                 self._extend(surface)
             return Conversation(surface, self._seqs)
 
     def _extend(self, surface: Surface) -> None:
-        fresh = surface.nodes.since(self._seen)
+        fresh = surface.nodes.since(len(self._nodes))
         surface.events.prefetch(fresh)
-        self._seqs = self._seqs.extended([s for s in fresh if _gives(surface, s)])
-        self._seen = len(surface.nodes)
+        seqs = self._seqs.extended([s for s in fresh if _gives(surface, s)])
+        # Together, and last: an interrupt leaves both or none.
+        self._nodes, self._seqs = surface.nodes, seqs
 
 
 def _gives(surface: Surface, seq: int) -> bool:

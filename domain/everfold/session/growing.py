@@ -46,6 +46,13 @@ class Growing(Sequence[T], Generic[T]):
             items.extend(more)
             return self._view(items, len(items))
 
+    def continues(self, other: "Growing[T]") -> bool:
+        """Tell whether this sequence is the other one or grew out of it; costs no comparison.
+
+        False says nothing: equal sequences that grew apart do not continue each other.
+        """
+        return self._items is other._items and self._length >= other._length
+
     def since(self, start: int) -> list[T]:
         """Return the items from position `start` on."""
         return self._items[start : self._length]
@@ -67,8 +74,6 @@ class Growing(Sequence[T], Generic[T]):
         return self._items[index]
 
     def __iter__(self) -> Iterator[T]:
-        if len(self._items) == self._length:
-            return iter(self._items[:])
         return iter(self._items[: self._length])
 
     def __contains__(self, value: object) -> bool:
