@@ -59,7 +59,7 @@ def run_on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Ou
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        env=environment(**size, **(env or {})),
+        env=environment(**{**size, **(env or {})}),
         close_fds=True,
     ) as process:
         os.close(theirs)

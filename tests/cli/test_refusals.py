@@ -221,6 +221,8 @@ def test_a_session_of_a_store_that_is_read_only_can_be_read(run: Run, quay_file:
         ("show", "quay", "--request", "0"),
         ("show", "quay", "--request", "1", "--at", "2"),
         ("list", "--limit", "0"),
+        ("list", "--prefix", "\udcff"),
+        ("list", "--after", "\udcff"),
         ("log", "quay", "--first", "-1"),
         ("audit",),
         ("audit", "quay", "--all"),

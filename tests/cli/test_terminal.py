@@ -184,3 +184,12 @@ def test_escaped_json_means_the_same(code: int) -> None:
 
     assert escaped.isascii()
     assert json.loads(escaped) == {"a": chr(code)}
+
+
+def test_a_narrow_terminal_shows_a_session_id_in_one_piece(sqlite_url: str) -> None:
+    with open_sessions(sqlite_url) as sessions:
+        sessions.create("harbour-office-42")
+
+    outcome = run_on_terminal("list", "--store", sqlite_url, env={"COLUMNS": "40"})
+
+    assert "harbour-office-42" in outcome.out

@@ -139,8 +139,10 @@ def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text
 
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        shown.add_column(Text(column), overflow="fold")
+    # The first column is what people copy into the next command.
+    is_short = max(len(row[0]) for row in rows) <= console().width // 2
+    for index, column in enumerate(columns):
+        shown.add_column(Text(column), overflow="fold", no_wrap=index == 0 and is_short)
     for row in rows:
         shown.add_row(*map(Text, row))
     console().print(shown)

@@ -32,12 +32,24 @@ class Listed:
     damage: str | None
 
 
+def _unicode(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter("it is not valid Unicode") from None
+    return value
+
+
 @click.command("list")
 @store_option
 @json_option
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="List at most N sessions.")
-@click.option("--after", default="", metavar="ID", help="Start after this session id.")
-@click.option("--prefix", default="", metavar="TEXT", help="Only ids that start with TEXT.")
+@click.option(
+    "--after", default="", metavar="ID", callback=_unicode, help="Start after this session id."
+)
+@click.option(
+    "--prefix", default="", metavar="TEXT", callback=_unicode, help="Only ids that start with TEXT."
+)
 @click.option("--titles", is_flag=True, help="Read each session's title too (slower).")
 @pass_run
 def command(
