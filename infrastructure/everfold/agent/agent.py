@@ -6,9 +6,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from dataclasses import dataclass, replace
 
 from everfold.agent.cancelling import TurnCancellation, finished, start
-from everfold.agent.content import AdmitImages, Content, Part, content_of
-from everfold.agent.errors import AgentClosedError, AgentError, InputError, TurnOpenError
-from everfold.agent.inbox import Target, disowned, insertion, withdrawal
+from everfold.agent.content import AdmitImages
+from everfold.agent.errors import AgentClosedError, AgentError, TurnOpenError
+from everfold.agent.inbox import Target
+from everfold.agent.inputs import USER, Input, Inputs
 from everfold.agent.log import OwnedTurn, SessionLog, Watcher
 from everfold.agent.loop import Loop
 from everfold.agent.opening import open_turn
@@ -17,20 +18,15 @@ from everfold.agent.retrying import Jitter
 from everfold.agent.settings import AgentSettings, ModelSettings
 from everfold.agent.tools import Tool, tool
 from everfold.agent.turn import TurnRun
-from everfold.agent.wishes import repaired, user_message
 from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Chunk
 from everfold.llm.route import Route
 from everfold.plugins.waterfalls import Waterfalls
-from everfold.session.deciding import AppendEvent, checked_event_id
-from everfold.session.errors import EventIdReusedError, SessionError
 from everfold.session.events import Recorded
-from everfold.session.frozen import Json, json_equal
+from everfold.session.frozen import Json
 from everfold.session.lossless import encode
-from everfold.session.payload import check_message, check_payload
+from everfold.session.payload import check_payload
 from everfold.session.session import Session
-
-USER: Mapping[str, Json] = {"kind": "user"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +43,6 @@ class Stored:
     """An event that is stored; a reader that lost its place goes on after its seq."""
 
     event: Recorded
-
-
-Input = str | Sequence[Part]
 
 
 class Agent:
@@ -92,6 +85,7 @@ class Agent:
             admit=admit_images,
             jitter=jitter,
         )
+        self._inputs = Inputs(self._log, admit_images)
         self._takes_over = takes_over
         self._is_attached = False
         self._is_closed = False
@@ -136,7 +130,8 @@ class Agent:
         """Queue an input, run turns until it was answered, and return what became of it.
 
         Inputs that wait already come first. If the asking task is cancelled, the turn is
-        cancelled, closed in the log, and only then is the cancellation passed on.
+        cancelled, closed in the log, and only then is the cancellation passed on. An input that no
+        turn has taken yet is taken back then, unless it has a key: with that it can be asked again.
 
         Args:
             content: text, or texts, images and content blocks.
@@ -146,19 +141,18 @@ class Agent:
         Raises:
             InputError: the content cannot be put to a model; nothing was stored.
             TurnOpenError: another process runs a turn; the input is taken back, unless it has a key.
+            AgentClosedError: the agent was closed; likewise.
             TakenOverError: another process took this turn over.
             SessionError: the store failed.
         """
-        message_id, seq = await self._queue(content, "next-turn", key, source)
-        async with self._turns:
-            await self.attach()
-            try:
-                while await self._waits(message_id):
-                    await self._run_next()
-            except TurnOpenError:
-                if key is None:
-                    await self._withdraw(message_id)
-                raise
+        self._check_open()
+        message_id, seq = await self._inputs.put_shielded(content, key, source)
+        try:
+            async with self._turns:
+                await self._until_answered(message_id, key)
+        except asyncio.CancelledError:
+            await self._inputs.take_back(message_id, key)
+            raise
         result = await asyncio.to_thread(find_turn, self.sessions, self.session_id, message_id, seq)
         if result.kind == "open":
             raise TurnOpenError(self.session_id, result.turn, result.start_seq)
@@ -205,7 +199,8 @@ class Agent:
         Raises:
             InputError, SessionError: as `ask`.
         """
-        return (await self._queue(content, target, key, source))[0]
+        self._check_open()
+        return (await self._inputs.put(content, target, key, source))[0]
 
     async def run_queued(self) -> list[TurnResult]:
         """Run a turn for each input that waits, and return what became of them."""
@@ -220,45 +215,14 @@ class Agent:
                 )
         return results
 
-    async def _queue(
-        self, content: Input, target: Target, key: str | None, source: Mapping[str, Json]
-    ) -> tuple[str, int]:
-        """Store an input; return its message id, and a seq at or before its queueing."""
-        self._check_open()
-        parts: Sequence[Part] = (content,) if isinstance(content, str) else tuple(content)
-        checked = await asyncio.to_thread(self._content, parts)
-        message_id = self._log.new_id() if key is None else f"input-{checked_event_id(key)}"
-        message = user_message(message_id, checked.blocks, source)
-        fault = check_message(message, "user")
-        if fault is not None:
-            raise InputError(f"the input makes no message: {fault}")
-        first = 0
-
-        def plan(session: Session) -> list[AppendEvent]:
-            nonlocal first
-            earlier = self.sessions.store.find_append(self.session_id, key) if key else ()
-            first = earlier[0].seq if earlier else session.next_seq
-            if key and earlier:
-                _check_same(self.session_id, key, earlier, message)
-                return []
-            inbox = self._log.inbox.at(session)
-            wish = insertion(inbox, target, message, event_id=key)
-            return [wish, *repaired({}, message_id, checked.repairs)]
-
-        await self._log.load()
-        await self._log.append(plan)
-        return message_id, first
-
-    def _content(self, parts: Sequence[Part]) -> Content:
+    async def _until_answered(self, message_id: str, key: str | None) -> None:
         try:
-            content = content_of(parts, self._loop.admit)
-        except SessionError:
+            await self.attach()
+            while await self._inputs.waits(message_id):
+                await self._run_next()
+        except (TurnOpenError, AgentClosedError):
+            await self._inputs.take_back(message_id, key)
             raise
-        except (ValueError, TypeError) as error:
-            raise InputError(f"the input cannot be used: {error}") from error
-        if not content.blocks:
-            raise InputError("the input is empty")
-        return content
 
     # Turns.
 
@@ -273,7 +237,7 @@ class Agent:
         self._check_open()
         if not self._is_attached:
             session = await (self._resume() if self._takes_over else self._log.load())
-            await self._disown(session)
+            await self._inputs.disown(session)
             self._loop.generation = session.content_generation
             self._is_attached = True
             return
@@ -282,27 +246,10 @@ class Agent:
             # A failure of the store kept this very agent from closing its turn.
             await self._resume()
 
-    async def _disown(self, session: Session) -> None:
-        """Cancel what a fork inherited in its queues: it was said to the parent (C7)."""
-        reader = self._log.inbox
-        inherited = await asyncio.to_thread(reader.inherited, session)
-        if inherited.next_turn or inherited.next_step:
-            await self._log.append(lambda session: disowned(inherited, reader.at(session)))
-
     async def _resume(self) -> Session:
         # A plan is made on what the host has in memory: bring that up to date first.
         await self._log.load()
         return await asyncio.to_thread(self.sessions.resume, self.session_id)
-
-    async def _withdraw(self, message_id: str) -> None:
-        """Take an input back that no turn has taken yet."""
-        reader = self._log.inbox
-        await self._log.append(lambda session: withdrawal(reader.at(session), message_id))
-
-    async def _waits(self, message_id: str) -> bool:
-        session = await self._log.load()
-        inbox = await asyncio.to_thread(self._log.inbox.at, session)
-        return any(item.get("id") == message_id for item in inbox.next_turn)
 
     async def _run_next(self) -> OwnedTurn | None:
         """Run a turn for the first waiting input in a task of its own, which nobody cuts off midway."""
@@ -390,10 +337,3 @@ def _check(loop: Loop, model: ModelSettings) -> None:
     definitions = [tool.definition() for tool in loop.tools.values()]
     _, header = encode(model.header(definitions), "header")
     check_payload("request/header", {"header": header, "reason": "initial"}, 0)
-
-
-def _check_same(session_id: str, key: str, earlier: Sequence[Recorded], message: Json) -> None:
-    """Refuse a key that was used for other content."""
-    inserted = earlier[0].data.get("inserted", [])
-    if len(inserted) != 1 or not json_equal(inserted[0].get("content"), message["content"]):
-        raise EventIdReusedError(session_id, key)

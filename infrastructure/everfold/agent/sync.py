@@ -7,8 +7,9 @@ from collections.abc import Coroutine, Mapping
 from types import TracebackType
 from typing import Any, TypeVar
 
-from everfold.agent.agent import USER, Agent, Input
+from everfold.agent.agent import Agent
 from everfold.agent.inbox import Target
+from everfold.agent.inputs import USER, Input
 from everfold.agent.results import TurnResult
 from everfold.session.frozen import Json
 

@@ -1,0 +1,138 @@
+"""Inputs on their way into a session's queue, and out of it again when nobody wants an answer any more."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from everfold.agent.cancelling import finished, start
+from everfold.agent.content import AdmitImages, Content, Part, content_of
+from everfold.agent.errors import InputError
+from everfold.agent.inbox import Target, disowned, insertion, withdrawal
+from everfold.agent.log import SessionLog
+from everfold.agent.wishes import repaired, user_message
+from everfold.session.deciding import AppendEvent, checked_event_id
+from everfold.session.errors import EventIdReusedError, SessionError
+from everfold.session.events import Recorded
+from everfold.session.frozen import Json, json_equal
+from everfold.session.payload import check_message
+from everfold.session.session import Session
+
+log = logging.getLogger("everfold.agent")
+
+USER: Mapping[str, Json] = {"kind": "user"}
+
+Input = str | Sequence[Part]
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """The queued inputs of one session.
+
+    Attributes:
+        admit: stores images that users give; without it they are refused.
+    """
+
+    log: SessionLog
+    admit: AdmitImages | None
+
+    async def put(
+        self, content: Input, target: Target, key: str | None, source: Mapping[str, Json]
+    ) -> tuple[str, int]:
+        """Store an input; return its message id, and a seq at or before its queueing.
+
+        Args:
+            key: the caller's id of this input; what was put with it before is not put again (B10).
+
+        Raises:
+            InputError: the content cannot be put to a model; nothing was stored.
+            EventIdReusedError: the key was used for other content.
+            SessionError: the store failed.
+        """
+        parts: Sequence[Part] = (content,) if isinstance(content, str) else tuple(content)
+        checked = await asyncio.to_thread(self._content, parts)
+        message_id = self.log.new_id() if key is None else f"input-{checked_event_id(key)}"
+        message = user_message(message_id, checked.blocks, source)
+        fault = check_message(message, "user")
+        if fault is not None:
+            raise InputError(f"the input makes no message: {fault}")
+        sessions, session_id, first = self.log.sessions, self.log.session_id, 0
+
+        def plan(session: Session) -> list[AppendEvent]:
+            nonlocal first
+            earlier = sessions.store.find_append(session_id, key) if key else ()
+            first = earlier[0].seq if earlier else session.next_seq
+            if key and earlier:
+                _check_same(session_id, key, earlier, message)
+                return []
+            wish = insertion(self.log.inbox.at(session), target, message, event_id=key)
+            return [wish, *repaired({}, message_id, checked.repairs)]
+
+        await self.log.load()
+        await self.log.append(plan)
+        return message_id, first
+
+    async def put_shielded(
+        self, content: Input, key: str | None, source: Mapping[str, Json]
+    ) -> tuple[str, int]:
+        """Store an input for a turn of its own; it is taken back if the caller is cancelled meanwhile.
+
+        Raises:
+            as `put`
+        """
+        storing = start(self.put(content, "next-turn", key, source), "everfold input")
+        try:
+            return await asyncio.shield(storing)
+        except asyncio.CancelledError:
+            await finished(storing)
+            if not storing.cancelled() and storing.exception() is None:
+                await self.take_back(storing.result()[0], key)
+            raise
+
+    async def take_back(self, message_id: str, key: str | None) -> None:
+        """Take an input back that no turn has taken yet; one with a key waits on for its caller.
+
+        No cancellation cuts this off, and a store that fails only leaves the input where it is.
+        """
+        if key is not None:
+            return
+        reader = self.log.inbox
+        taking = start(
+            self.log.append(lambda session: withdrawal(reader.at(session), message_id)),
+            "everfold withdrawal",
+        )
+        await finished(taking)
+        failure = None if taking.cancelled() else taking.exception()
+        if failure is not None:
+            log.error("an input of session %r waits on", self.log.session_id, exc_info=failure)
+
+    async def waits(self, message_id: str) -> bool:
+        """Tell whether an input waits for a turn of its own."""
+        session = await self.log.load()
+        inbox = await asyncio.to_thread(self.log.inbox.at, session)
+        return any(item.get("id") == message_id for item in inbox.next_turn)
+
+    async def disown(self, session: Session) -> None:
+        """Cancel what a fork inherited in its queues: it was said to the parent (C7)."""
+        reader = self.log.inbox
+        inherited = await asyncio.to_thread(reader.inherited, session)
+        if inherited.next_turn or inherited.next_step:
+            await self.log.append(lambda session: disowned(inherited, reader.at(session)))
+
+    def _content(self, parts: Sequence[Part]) -> Content:
+        try:
+            content = content_of(parts, self.admit)
+        except SessionError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise InputError(f"the input cannot be used: {error}") from error
+        if not content.blocks:
+            raise InputError("the input is empty")
+        return content
+
+
+def _check_same(session_id: str, key: str, earlier: Sequence[Recorded], message: Json) -> None:
+    """Refuse a key that was used for other content."""
+    inserted = earlier[0].data.get("inserted", [])
+    if len(inserted) != 1 or not json_equal(inserted[0].get("content"), message["content"]):
+        raise EventIdReusedError(session_id, key)
