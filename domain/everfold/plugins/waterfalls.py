@@ -13,8 +13,17 @@ from everfold.llm.route import Capabilities
 from everfold.session.access import SessionAccess
 from everfold.session.composition import Disposer
 
-Report = Callable[[str, Exception], None]
+Report = Callable[[str, BaseException], None]
 """Is told which plugin failed in a waterfall, and how."""
+
+IsFailure = Callable[[BaseException], bool]
+"""Says whether something raised is the handler's own failure, and not a wish to stop everything."""
+
+
+def is_error(raised: BaseException) -> bool:
+    """Tell whether something raised is an error of the usual kind."""
+    return isinstance(raised, Exception)
+
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -164,10 +173,11 @@ async def ask(
     question: Q,
     default: A,
     report: Report,
+    is_failure: IsFailure = is_error,
 ) -> A:
     """Ask the handlers in turn; the default stands where nobody answers.
 
-    A handler that raises is reported with its plugin's name and passed over.
+    A handler that raises a failure is reported with its plugin's name and passed over.
     """
     handlers = chain.handlers()
 
@@ -177,7 +187,10 @@ async def ask(
         plugin, handler = handlers[position]
         try:
             return await handler(question, lambda: ask_from(position + 1))
-        except Exception as error:  # noqa: BLE001  # a plugin may raise anything; it must not take the turn down
+        except BaseException as error:
+            # A plugin may raise anything; it must not take the turn down.
+            if not is_failure(error):
+                raise
             report(plugin, error)
             return await ask_from(position + 1)
 

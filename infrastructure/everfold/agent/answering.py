@@ -9,7 +9,13 @@ from typing import Any, TypeVar
 from everfold.agent import wishes
 from everfold.agent.attempt import Attempt, Attempting
 from everfold.agent.calling import Call
-from everfold.agent.cancelling import TurnCancellation, start, stop, until_cancelled
+from everfold.agent.cancelling import (
+    TurnCancellation,
+    is_own_failure,
+    start,
+    stop,
+    until_cancelled,
+)
 from everfold.agent.log import OwnedTurn, fixed
 from everfold.agent.loop import Loop
 from everfold.agent.retrying import budget_answer, retry_event, retry_started
@@ -136,7 +142,7 @@ class Answering:
             capabilities=loop.capabilities,
         )
         nothing = PreStepAnswer()
-        asking = ask(loop.waterfalls.pre_step, question, nothing, loop.report)
+        asking = ask(loop.waterfalls.pre_step, question, nothing, loop.report, is_own_failure)
         answer = await self._unless_cancelled(asking, nothing)
         session = await self._announced(step, answer.starts_series and step.attempts == 1)
         return loop.builder.build(session), session.next_seq - 1
@@ -250,7 +256,7 @@ class Answering:
             cancellation=self.cancellation,
         )
         default = budget_answer(failure, step.retries, policy, loop.jitter)
-        asking = ask(loop.waterfalls.request_error, question, default, loop.report)
+        asking = ask(loop.waterfalls.request_error, question, default, loop.report, is_own_failure)
         answer = await self._unless_cancelled(asking, None)
         if answer is None or self.cancellation.is_set:
             return False

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from everfold.agent.cancelling import TurnCancellation, start, stop, until_cancelled
+from everfold.agent.cancelling import TurnCancellation, start, stop, stop_all, until_cancelled
 from everfold.agent.content import NO_OUTPUT, AdmitImages, Content, content_of, parts_of, shortened
 from everfold.agent.settings import Limits
 from everfold.agent.tools import Tool, ToolArgumentsError, ToolContext, ToolOutput
@@ -118,8 +118,7 @@ class ToolRunner:
                 await settle([task.result() for task in done])
                 waiting = [task for task in waiting if task not in done]
         finally:
-            for task in waiting:
-                await stop(task, self.limits.grace_s)
+            await stop_all(waiting, self.limits.grace_s)
 
     async def _answered(self, call: Call) -> Outcome:
         try:
@@ -150,13 +149,14 @@ class ToolRunner:
             is_done = await until_cancelled(task, self.cancellation, patience)
             if not is_done:
                 await stop(task, self.limits.grace_s)
-                return self._abandoned(call, tool, patience)
+                is_stopped = tool.is_async and task.done()
+                return self._abandoned(call, patience, is_stopped=is_stopped)
             return await self._outcome(call, task)
         finally:
             task.cancel()
 
-    def _abandoned(self, call: Call, tool: Tool, patience: float) -> Outcome:
-        tail = "" if tool.is_async else " It may still be running; check before calling it again."
+    def _abandoned(self, call: Call, patience: float, *, is_stopped: bool) -> Outcome:
+        tail = "" if is_stopped else " It may still be running; check before calling it again."
         if self.cancellation.is_set:
             text = f"The turn was cancelled while this tool was running.{tail}"
             return failed(call, "ToolAbortedError", "ABORTED", text)
@@ -190,11 +190,14 @@ def _raised(call: Call, error: BaseException) -> Outcome:
 
 async def _result(work: Callable[[], Any], *, is_async: bool) -> Any:
     """Return what a tool returns; a sync one runs in a thread that nothing waits for at exit."""
-    if is_async:
-        try:
-            return await work()
-        except SystemExit as error:
-            raise RuntimeError(f"the tool tried to end the process ({error.code})") from error
+    value = work() if is_async else await _in_thread(work)
+    try:
+        return await value if inspect.isawaitable(value) else value
+    except SystemExit as error:
+        raise RuntimeError(f"the tool tried to end the process ({error.code})") from error
+
+
+async def _in_thread(work: Callable[[], Any]) -> Any:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
 
@@ -210,8 +213,7 @@ async def _result(work: Callable[[], Any], *, is_async: bool) -> Any:
 
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(run,), name="everfold tool", daemon=True).start()
-    value = await answer
-    return await value if inspect.isawaitable(value) else value
+    return await answer
 
 
 def _give(answer: "asyncio.Future[Any]", value: object, error: BaseException | None) -> None:

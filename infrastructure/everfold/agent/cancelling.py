@@ -1,7 +1,7 @@
 """Stopping a turn at any point: one flag that is asked, waited for, and read by tools' threads."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from everfold.session.frozen import Json
@@ -44,6 +44,11 @@ async def until_cancelled(
     return work.done()
 
 
+async def stop_all(works: "Sequence[asyncio.Task[T]]", grace_s: float) -> None:
+    """Cancel several tasks at once; those that will not stop within one grace are left behind."""
+    await asyncio.gather(*(stop(work, grace_s) for work in works))
+
+
 async def stop(work: "asyncio.Task[T]", grace_s: float) -> None:
     """Cancel a task and give it time to clean up; one that will not stop is left behind."""
     work.cancel()
@@ -56,6 +61,17 @@ async def stop(work: "asyncio.Task[T]", grace_s: float) -> None:
 def start(coroutine: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
     """Return a running task with a name for debuggers."""
     return asyncio.create_task(coroutine, name=name)
+
+
+def is_own_failure(raised: BaseException) -> bool:
+    """Tell whether something raised in the running task is a failure, and no wish to stop the task.
+
+    Work that somebody else cancelled raises the same error as a task that is asked to stop.
+    """
+    if not isinstance(raised, asyncio.CancelledError):
+        return isinstance(raised, Exception)
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() == 0
 
 
 async def finished(work: "asyncio.Task[T]") -> None:

@@ -75,7 +75,7 @@ class Loop:
         """What the model that is asked now takes."""
         return self.route.capabilities(self.settings.model.model)
 
-    def report(self, plugin: str, error: Exception) -> None:
+    def report(self, plugin: str, error: BaseException) -> None:
         """Write into the program's own log that a plugin failed in a waterfall."""
         log.error(
             "plugin %r failed in a waterfall of session %r",

@@ -1,0 +1,114 @@
+"""Plugins and tools that end in ways of their own: the turn is told, closed, and goes on."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from everfold.agent.settings import Limits
+from everfold.agent.tools import tool
+from everfold.plugins.waterfalls import (
+    PreStepAnswer,
+    PreStepQuestion,
+    RequestErrorAnswer,
+    RequestErrorQuestion,
+)
+from everfold.routes.scripted import calls, fails, says
+from tests.agent.kit import PATIENCE_S, Host, png, run, shown
+
+
+async def cancelled_within() -> None:
+    """Wait for work that somebody else cancels."""
+    work = asyncio.ensure_future(asyncio.sleep(PATIENCE_S))
+    asyncio.get_running_loop().call_soon(work.cancel)
+    await work
+
+
+def test_a_plugin_whose_own_work_is_cancelled_is_named_and_passed_over(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def broken(
+        question: PreStepQuestion, ask_next: Callable[[], Awaitable[PreStepAnswer]]
+    ) -> PreStepAnswer:
+        await cancelled_within()
+        raise AssertionError("it was cancelled")
+
+    host.mounted.waterfalls.pre_step.register("acme-slow", broken)
+    agent = host.agent(host.route(says("fine")))
+
+    result = run(agent.ask("hi"))
+
+    assert (result.kind, result.text) == ("completed", "fine")
+    assert "plugin 'acme-slow' failed in a waterfall" in caplog.text
+
+
+def test_the_plugins_after_one_whose_work_is_cancelled_are_asked(host: Host) -> None:
+    async def broken(
+        question: RequestErrorQuestion, ask_next: Callable[[], Awaitable[RequestErrorAnswer]]
+    ) -> RequestErrorAnswer:
+        await cancelled_within()
+        raise AssertionError("it was cancelled")
+
+    async def recovering(
+        question: RequestErrorQuestion, ask_next: Callable[[], Awaitable[RequestErrorAnswer]]
+    ) -> RequestErrorAnswer:
+        asked.append(question.failure.code)
+        return await ask_next()
+
+    asked: list[str] = []
+    host.mounted.waterfalls.request_error.register("acme-slow", broken)
+    host.mounted.waterfalls.request_error.register("acme-next", recovering)
+    agent = host.agent(host.route(fails("INVALID_REQUEST")))
+
+    result = run(agent.ask(["look", png(1)]))
+
+    assert (result.kind, asked) == ("error", ["INVALID_REQUEST"])
+
+
+def test_the_model_is_told_when_a_tool_would_not_stop(host: Host) -> None:
+    async def stubborn() -> None:
+        while not released.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+
+    released = threading.Event()
+    route = host.route(calls(("c", "stubborn", {})), says("noted"))
+    agent = host.agent(route, tools=[tool(timeout_s=0.05)(stubborn)], limits=Limits(grace_s=0.05))
+
+    async def talk() -> None:
+        await agent.ask("go")
+        released.set()
+
+    run(talk())
+
+    assert "It may still be running; check before calling it again." in shown(route)[-1]
+
+
+def test_an_async_tool_that_stopped_is_said_to_be_stopped(host: Host) -> None:
+    async def slow() -> None:
+        await asyncio.sleep(PATIENCE_S)
+
+    route = host.route(calls(("c", "slow", {})), says("noted"))
+    agent = host.agent(route, tools=[tool(timeout_s=0.05)(slow)])
+
+    run(agent.ask("go"))
+
+    assert shown(route)[-1].endswith("within 0.05 seconds and was stopped.")
+
+
+def test_a_sync_tool_that_gives_a_coroutine_cannot_end_the_process(host: Host) -> None:
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    def leaving() -> object:
+        return leave()
+
+    route = host.route(calls(("c", "leaving", {})), says("noted"))
+
+    result = run(host.agent(route, tools=[leaving]).ask("go"))
+
+    assert result.text == "noted"
+    assert "tried to end the process (3)" in shown(route)[-1]
