@@ -166,11 +166,11 @@ def test_a_record_reads_back_as_the_event_it_was() -> None:
 
 @pytest.mark.parametrize("state", [b"{oh}", b'{"data":"\xff"}'])
 def test_a_state_that_is_not_json_names_session_and_seq(state: bytes) -> None:
-    with pytest.raises(CorruptStreamError, match="'s' cannot be read at seq 0: .*not JSON"):
+    with pytest.raises(CorruptStreamError, match=r"'s' cannot be read at seq 0: .*not JSON"):
         Recorded("s", 2, "a", state).envelope()
 
 
 @pytest.mark.parametrize("state", [b"[]", b"{}", b"5"])
 def test_a_state_that_is_no_envelope_is_refused(state: bytes) -> None:
-    with pytest.raises(CorruptStreamError, match="'s' cannot be read at seq 0: .*envelope"):
+    with pytest.raises(CorruptStreamError, match=r"'s' cannot be read at seq 0: .*envelope"):
         Recorded("s", 2, "a", state).envelope()
