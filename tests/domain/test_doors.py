@@ -362,3 +362,12 @@ def test_a_header_over_the_cap_is_refused() -> None:
 
     with pytest.raises(TooLargeError, match="2000 is the most"):
         doors.restore(header, (), composition(), counting_means(2000))
+
+
+def test_only_a_fork_can_mark_what_is_inherited_v1_r339() -> None:
+    session = new_session()
+
+    with pytest.raises(SeedCutError, match="inherits nothing to mark"):
+        session.append("session/end-seed", {"inherited": True})
+
+    assert session.append("session/end-seed", {"inherited": False}).seq == 0

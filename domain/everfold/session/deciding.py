@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from everfold.session.envelope import check_intent
-from everfold.session.errors import IdError, TooLargeError
+from everfold.session.errors import IdError, SeedCutError, TooLargeError
 from everfold.session.events import (
     ABSENT,
     PLAIN_PLACEMENT,
@@ -22,7 +22,7 @@ from everfold.session.ids import version_of
 from everfold.session.lossless import encode, whole
 from everfold.session.payload import check_payload
 from everfold.session.ports import Clock, NewId
-from everfold.session.state import StateFold
+from everfold.session.state import END_SEED, StateFold, is_inherited_marker
 from everfold.session.surface import APPEND, Plan
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
@@ -86,12 +86,17 @@ _APPEND = {"surfaceOp": "append"}
 
 @dataclass(slots=True)
 class Decider:
-    """Decides the events of one batch, one after another, on a running fold."""
+    """Decides the events of one batch, one after another, on a running fold.
+
+    Attributes:
+        is_seeded: what the session's header says.
+    """
 
     session_id: str
     fold: StateFold
     means: DecisionMeans
     origin: Origin
+    is_seeded: bool
     _origin_bytes: bytes = field(init=False)
     _time_ms: int = field(init=False)
     _batch_id: str = field(init=False)
@@ -113,6 +118,8 @@ class Decider:
         is_ignorable = ignorable is True
         self.fold.check_known(type_, ignorable=is_ignorable)
         check_payload(type_, copy, seq)
+        if type_ == END_SEED and not self.is_seeded and is_inherited_marker(copy):
+            raise SeedCutError("a session that is no fork inherits nothing to mark", seq=seq)
         if is_plain:
             plan: Plan = APPEND
         else:

@@ -156,7 +156,7 @@ class Session:
         """
         state = self._read()
         fold = StateFold(state, self.composition)
-        decider = Decider(self.id, fold, self.means, origin)
+        decider = Decider(self.id, fold, self.means, origin, self.header["isSeeded"])
         events = tuple(decider.decide(command) for command in batch)
         return Decision(events, fold.state())
 
