@@ -1,6 +1,7 @@
 """Fixtures of all tests: the two databases, and how hard hypothesis looks."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,10 @@ settings.register_profile(
     suppress_health_check=SLOW_START,
 )
 settings.load_profile(os.environ.get("EVERFOLD_HYPOTHESIS", "quick"))
+
+# A shell's background jobs inherit that SIGINT is ignored; so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -120,8 +120,6 @@ def test_an_interrupt_is_exit_code_130_without_a_traceback(sqlite_url: str) -> N
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
-        # A shell's background jobs inherit that SIGINT is ignored, and so would this one.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         # It waits, for the pipe is full and nobody reads on.
