@@ -1,17 +1,23 @@
 """The blocking twin, and the replay of recorded answers."""
 
+import signal
 import threading
+from collections.abc import Sequence
 
 import pytest
 
+from everfold.agent.agent import Agent
+from everfold.agent.errors import AgentClosedError
+from everfold.agent.settings import AgentSettings
 from everfold.agent.sync import SyncAgent
 from everfold.llm.chunks import TextDelta
 from everfold.llm.failure import FailureCode
 from everfold.llm.route import LlmRequest
 from everfold.routes.replay import Exchange, ReplayRoute, exchanges_of
-from everfold.routes.scripted import calls, fails, hangs, says
+from everfold.routes.scripted import ScriptedRoute, calls, fails, hangs, says
 from everfold.session.errors import SessionNotFoundError
-from tests.agent.kit import Host, png, run
+from everfold.session.events import Recorded
+from tests.agent.kit import MODEL, PATIENCE_S, Host, png, run, shown
 
 
 def test_the_blocking_agent_gives_the_same_results(host: Host) -> None:
@@ -121,3 +127,104 @@ def test_a_replay_of_another_request_names_the_place(host: Host) -> None:
 
     assert result.failure is not None
     assert result.failure.message == "request 1 differs from the recorded one at body.config.model"
+
+
+def test_an_interrupt_takes_back_an_input_that_waits_and_leaves_the_running_turn(
+    host: Host,
+) -> None:
+    route = host.route(hangs(TextDelta(0, "half")), says("next"))
+    inner = host.agent(route)
+    main, results = threading.main_thread().ident, []
+    assert main is not None
+    begun = Interrupting(main)
+    inner.watch(begun)
+    with SyncAgent(inner) as agent:
+        running = threading.Thread(target=lambda: results.append(agent.ask("first")))
+        running.start()
+        begun.is_begun.wait(PATIENCE_S)
+        begun.is_armed = True
+
+        with pytest.raises(KeyboardInterrupt):
+            agent.ask("second")
+        is_running = running.is_alive()
+        agent.cancel()
+        running.join()
+        text = agent.ask("next").text
+
+    assert (is_running, results[0].kind, text) == (True, "aborted", "next")
+    assert "user: second" not in shown(route)
+
+
+class Interrupting:
+    """Sends an interrupt to a thread when an input is queued."""
+
+    def __init__(self, thread: int) -> None:
+        self._thread = thread
+        self.is_begun, self.is_armed = threading.Event(), False
+
+    def on_chunk(self, turn: int, step: int, chunk: object) -> None:
+        self.is_begun.set()
+
+    def on_events(self, events: Sequence[Recorded]) -> None:
+        if self.is_armed and any(event.data.get("inserted") for event in events):
+            self.is_armed = False
+            signal.pthread_kill(self._thread, signal.SIGINT)
+
+
+def test_a_closed_blocking_agent_says_so(host: Host) -> None:
+    agent = SyncAgent(host.agent(host.route()))
+    agent.close()
+
+    with pytest.raises(AgentClosedError):
+        agent.ask("hi")
+    agent.cancel()
+
+    assert host.log(agent.agent.session_id) == []
+
+
+def test_threads_that_close_at_once_all_return(host: Host) -> None:
+    agent = SyncAgent(host.agent(host.route()))
+    closing = [threading.Thread(target=agent.close, daemon=True) for _ in range(8)]
+
+    for thread in closing:
+        thread.start()
+    for thread in closing:
+        thread.join(PATIENCE_S)
+
+    assert not any(thread.is_alive() for thread in closing)
+
+
+def test_closing_while_threads_ask_answers_or_refuses_each(host: Host) -> None:
+    agent = SyncAgent(host.agent(host.route()))
+    ended: list[str] = []
+
+    def ask(number: int) -> None:
+        try:
+            ended.append(agent.ask(f"number {number}").kind)
+        except AgentClosedError:
+            ended.append("refused")
+
+    asking = [threading.Thread(target=ask, args=(n,), daemon=True) for n in range(6)]
+    for thread in asking:
+        thread.start()
+    agent.close()
+    for thread in asking:
+        thread.join(PATIENCE_S)
+
+    assert len(ended) == 6
+    assert set(ended) <= {"completed", "aborted", "refused"}
+
+
+def test_closing_hangs_up_what_its_routes_keep_open(host: Host) -> None:
+    closed: list[bool] = []
+
+    class Connected(ScriptedRoute):
+        async def close(self) -> None:
+            closed.append(threading.current_thread() is not threading.main_thread())
+
+    sessions, route = host.sessions, Connected([says("hello")])
+    agent = Agent(sessions, host.new_session(), route, AgentSettings(MODEL))
+    with SyncAgent(agent) as blocking:
+        blocking.ask("hi")
+
+    assert closed == [True]

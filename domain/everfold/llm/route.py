@@ -1,6 +1,6 @@
 """The contract of a route: the way to one provider. Routes project and report, they never decide."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -103,3 +103,14 @@ class Route(Protocol):
     def image_tokens(self, model: str, images: Sequence[Mapping[str, Any]]) -> Sequence[int]:
         """Return the token price of each image block; an omitted one costs its placeholder (R304)."""
         ...
+
+
+async def hang_up(routes: Iterable[Route]) -> None:
+    """Close the connections that routes keep open in the running event loop, before it ends.
+
+    A route that keeps some has an async `close`; it can be asked again afterwards.
+    """
+    for route in routes:
+        close = getattr(route, "close", None)
+        if close is not None:
+            await close()

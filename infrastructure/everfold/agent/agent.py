@@ -20,7 +20,7 @@ from everfold.agent.tools import Tool, tool
 from everfold.agent.turn import TurnRun
 from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Chunk
-from everfold.llm.route import Route
+from everfold.llm.route import Route, hang_up
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json
@@ -291,6 +291,13 @@ class Agent:
         self.cancel("disposed")
         async with self._turns:
             pass
+
+    async def hang_up(self) -> None:
+        """Close the connections that the agent's routes keep open in the running event loop.
+
+        For who ends that loop next; other agents on it may be using the same routes.
+        """
+        await hang_up(self._loop.routes.values())
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -4,10 +4,12 @@ import asyncio
 import concurrent.futures
 import threading
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from everfold.agent.agent import Agent
+from everfold.agent.errors import AgentClosedError
 from everfold.agent.inbox import Target
 from everfold.agent.inputs import USER, Input
 from everfold.agent.results import TurnResult
@@ -28,6 +30,9 @@ class SyncAgent:
     def __init__(self, agent: Agent) -> None:
         self.agent = agent
         self._loop = asyncio.new_event_loop()
+        self._works: set[asyncio.Task[Any]] = set()
+        self._closing, self._gate = threading.RLock(), threading.Lock()
+        self._is_closed = False
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="everfold agent", daemon=True
         )
@@ -38,7 +43,8 @@ class SyncAgent:
     ) -> TurnResult:
         """Put something to the model and return what became of it; see `Agent.ask`.
 
-        A KeyboardInterrupt cancels the turn, waits until it is closed in the log, and is raised.
+        A KeyboardInterrupt cancels this ask, as `Agent.ask` says, waits until its turn is closed in
+        the log, and is raised.
         """
         return self._run(self.agent.ask(content, key=key, source=source))
 
@@ -59,17 +65,31 @@ class SyncAgent:
 
     def cancel(self, kind: str = "user") -> None:
         """Stop the running turn, from any thread; the blocked `ask` returns when it is closed."""
-        self._loop.call_soon_threadsafe(self.agent.cancel, kind)
+        with suppress(RuntimeError):
+            # Raised by a loop that is closed: nothing runs there any more.
+            self._loop.call_soon_threadsafe(self.agent.cancel, kind)
 
     def close(self) -> None:
-        """Close the agent and end its thread; a second call does nothing."""
-        if self._loop.is_closed():
-            return
-        self._run(self.agent.close())
-        self._run(self._loop.shutdown_default_executor())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        """Close the agent, its routes' connections and its thread; a second call does nothing."""
+        with self._closing:
+            if self._loop.is_closed():
+                return
+            with self._gate:
+                self._is_closed = True
+            self._answered(self._begun(self._end()))
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    async def _end(self) -> None:
+        await self.agent.close()
+        waiting = self._works - {asyncio.current_task()}
+        if waiting:
+            await asyncio.wait(waiting)
+        try:
+            await self.agent.hang_up()
+        finally:
+            await asyncio.get_running_loop().shutdown_default_executor()
 
     def __enter__(self) -> "SyncAgent":
         return self
@@ -83,10 +103,58 @@ class SyncAgent:
         self.close()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run work in the loop's thread and return its result."""
+        with self._gate:
+            # What passes here has begun before the end does, which waits for it.
+            begun = None if self._is_closed else self._begun(work)
+        if begun is None:
+            work.close()
+            raise AgentClosedError(f"the agent of session {self.agent.session_id!r} was closed")
+        return self._answered(begun)
+
+    def _begun(self, work: Coroutine[Any, Any, T]) -> "_Work[T]":
+        begun: _Work[T] = _Work(work)
+        self._loop.call_soon_threadsafe(begun.begin, self._loop, self._works)
+        return begun
+
+    def _answered(self, begun: "_Work[T]") -> T:
+        """Wait for work; an interrupt cancels it, and is raised once it has ended."""
         try:
-            return future.result()
+            return begun.answer.result()
         except KeyboardInterrupt:
-            self.cancel()
-            concurrent.futures.wait((future,))
+            self._loop.call_soon_threadsafe(begun.cancel)
+            concurrent.futures.wait((begun.answer,))
             raise
+
+
+class _Work(Generic[T]):
+    """Work of another thread in the loop's; `begin` and `cancel` are called in the loop's thread.
+
+    Attributes:
+        answer: its result, or what it raised.
+    """
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        self.answer: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def begin(self, loop: asyncio.AbstractEventLoop, works: "set[asyncio.Task[Any]]") -> None:
+        """Start it, as one of `works` until it has ended."""
+        self._task = loop.create_task(self._work)
+        works.add(self._task)
+        self._task.add_done_callback(works.discard)
+        self._task.add_done_callback(self._hand_over)
+
+    def cancel(self) -> None:
+        """Cancel it."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _hand_over(self, task: "asyncio.Task[T]") -> None:
+        if task.cancelled():
+            self.answer.set_exception(concurrent.futures.CancelledError())
+        elif (error := task.exception()) is not None:
+            self.answer.set_exception(error)
+        else:
+            self.answer.set_result(task.result())
