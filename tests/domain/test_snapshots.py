@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from everfold.projections.image_offload.projection import IMAGE_OFFLOAD
 from everfold.session.composition import Composition
+from everfold.session.errors import CorruptStreamError
 from everfold.session.events import Recorded
 from everfold.session.frozen import json_equal, thaw
 from everfold.session.ports import StoredSnapshot
@@ -163,3 +164,27 @@ def test_projected_messages_come_back_frozen() -> None:
     assert thaw(message) == user("u", image(1, offloaded=True))
     with pytest.raises(TypeError):
         message["content"].append(1)
+
+
+def test_a_node_whose_row_is_gone_is_an_error_and_not_left_out() -> None:
+    session = new_session()
+    append_all(
+        session, log(("user/message", user("u")), ("todo/write", {}), ("user/message", user("v")))
+    )
+    rows = {row.seq: row for row in session.collect_events()}
+    taken = take_snapshot("s", session.state, session.composition)
+    state = state_of(
+        taken, session.composition, lambda seqs: [], lambda seqs: [rows[s] for s in seqs]
+    )
+    restored = Session(session.header, session.composition, session.means, state=state)
+
+    with pytest.raises(CorruptStreamError, match="session 's' cannot be read at seq 0"):
+        restored.messages()
+
+
+def test_a_snapshot_of_rows_that_are_gone_is_ignored() -> None:
+    session = new_session()
+    append_all(session, log(("user/message", user("u"))))
+    taken = take_snapshot("s", session.state, session.composition)
+
+    assert state_of(taken, session.composition, lambda seqs: [], lambda seqs: []) is None

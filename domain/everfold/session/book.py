@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 
+from everfold.session.errors import CorruptStreamError
 from everfold.session.events import EventLike
 from everfold.session.growing import Growing
 
@@ -28,9 +29,13 @@ def nothing(_seqs: Sequence[int]) -> Iterable[EventLike]:
 
 
 class EventBook:
-    """A value; `extended` gives a longer one. Events below `complete_from` are fetched once."""
+    """A value; `extended` gives a longer one. Events below `complete_from` are fetched once.
 
-    __slots__ = ("_events", "_fetch", "_fetched", "complete_from")
+    Args:
+        stream_id: the stream that events are fetched from, for errors.
+    """
+
+    __slots__ = ("_events", "_fetch", "_fetched", "_stream_id", "complete_from")
 
     def __init__(
         self,
@@ -39,8 +44,10 @@ class EventBook:
         complete_from: int = 0,
         fetch: Fetch = nothing,
         fetched: dict[int, EventLike] | None = None,
+        stream_id: str = "",
     ) -> None:
         self._events = events
+        self._stream_id = stream_id
         self.complete_from = complete_from
         self._fetch = fetch
         self._fetched: dict[int, EventLike] = {} if fetched is None else fetched
@@ -54,6 +61,7 @@ class EventBook:
             complete_from=self.complete_from,
             fetch=self._fetch,
             fetched=self._fetched,
+            stream_id=self._stream_id,
         )
 
     def find(self, seq: int) -> EventLike | None:
@@ -61,6 +69,17 @@ class EventBook:
         if seq < self.complete_from:
             return self._find_stored(seq)
         return find_by_seq(self._events, seq)
+
+    def node(self, seq: int) -> EventLike:
+        """Return the event of a node.
+
+        Raises:
+            CorruptStreamError: its row is no longer stored; or the session was deleted meanwhile.
+        """
+        event = self.find(seq)
+        if event is None:
+            raise CorruptStreamError(self._stream_id, seq, "the row is missing")
+        return event
 
     def prefetch(self, seqs: Iterable[int]) -> None:
         """Fetch those of these events that are not in memory, in one read."""

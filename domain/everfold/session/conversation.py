@@ -71,9 +71,7 @@ class Conversation(Sequence[Json]):
         return f"<Conversation of {len(self)} messages>"
 
     def _message(self, seq: int) -> Json:
-        event = self._surface.events.find(seq)
-        assert event is not None, f"node {seq} has no event"
-        return derive_event_message(event, self._surface.messages)
+        return derive_event_message(self._surface.events.node(seq), self._surface.messages)
 
 
 class _Views(Sequence[Message]):
@@ -124,11 +122,8 @@ class ConversationCache:
     def _extend(self, surface: Surface) -> None:
         fresh = surface.nodes.since(len(self._nodes))
         surface.events.prefetch(fresh)
-        seqs = self._seqs.extended([s for s in fresh if _gives(surface, s)])
+        seqs = self._seqs.extended(
+            [s for s in fresh if gives_message(surface.events.node(s), surface.messages)]
+        )
         # Together, and last: an interrupt leaves both or none.
         self._nodes, self._seqs = surface.nodes, seqs
-
-
-def _gives(surface: Surface, seq: int) -> bool:
-    event = surface.events.find(seq)
-    return event is not None and gives_message(event, surface.messages)

@@ -55,18 +55,16 @@ def fold_surface(
 
 def messages_of(surface: Surface) -> list[tuple[int, Json]]:
     """Return seq and message of each node of a surface that gives one, in surface order."""
-    surface.events.prefetch(surface.nodes)
-    pairs = ((seq, _message(surface, seq, surface.messages)) for seq in surface.nodes)
-    return [(seq, message) for seq, message in pairs if message is not None]
+    return _derived(surface, surface.messages)
 
 
 def original_messages(surface: Surface) -> Sequence[tuple[int, Json]]:
     """Return what people saw on these nodes: the stored messages, without projections (R227)."""
-    surface.events.prefetch(surface.nodes)
-    pairs = ((seq, _message(surface, seq, {})) for seq in surface.nodes)
+    return _derived(surface, {})
+
+
+def _derived(surface: Surface, projected: Mapping[int, Json]) -> list[tuple[int, Json]]:
+    events = surface.events
+    events.prefetch(surface.nodes)
+    pairs = ((seq, derive_event_message(events.node(seq), projected)) for seq in surface.nodes)
     return [(seq, message) for seq, message in pairs if message is not None]
-
-
-def _message(surface: Surface, seq: int, projected: Mapping[int, Json]) -> Json | None:
-    event = surface.events.find(seq)
-    return None if event is None else derive_event_message(event, projected)

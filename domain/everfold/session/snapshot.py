@@ -62,7 +62,7 @@ def state_of(
     if snapshot.topic != snapshot_topic(composition):
         return None
     try:
-        return _state(_body(snapshot), composition, fetch, fetch_rows)
+        return _state(snapshot, composition, fetch, fetch_rows)
     except _UNREADABLE:
         return None
 
@@ -79,11 +79,14 @@ def _body(snapshot: StoredSnapshot) -> Mapping[str, Json]:
 
 
 def _state(
-    body: Mapping[str, Json], composition: Composition, fetch: Fetch, fetch_rows: FetchRows
+    snapshot: StoredSnapshot, composition: Composition, fetch: Fetch, fetch_rows: FetchRows
 ) -> SessionState:
+    body = _body(snapshot)
     next_seq = body["nextSeq"]
     surface = Surface(
-        events=EventBook(Growing(), complete_from=next_seq, fetch=fetch),
+        events=EventBook(
+            Growing(), complete_from=next_seq, fetch=fetch, stream_id=snapshot.stream_id
+        ),
         nodes=Growing.adopt(body["nodes"]),
         messages=MappingProxyType({seq: freeze(message) for seq, message in body["messages"]}),
         replace_generation=body["replaceGeneration"],
@@ -101,5 +104,5 @@ def _state(
             {type_: None if seq is None else rows[seq] for type_, seq in body["latest"].items()}
         ),
         inherited_cut=body["inheritedCut"],
-        last=rows.get(next_seq - 1),
+        last=rows[next_seq - 1] if next_seq else None,
     )
