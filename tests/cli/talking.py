@@ -81,6 +81,15 @@ def turn_ends(url: str, session_id: str = "session-1") -> list[str]:
     ]
 
 
+def wait_for(url: str, type_: str) -> None:
+    """Wait until a store has an event of this type."""
+    path = Path(url.removeprefix("sqlite:///"))
+    while not path.exists():
+        os.sched_yield()
+    with open_store(url) as store, store.subscribe(topics=[type_]) as found:
+        next(iter(found))
+
+
 def crashed(url: str, session_id: str = "broken") -> str:
     """Store a session whose process ended in the middle of its first turn."""
     user = {

@@ -204,6 +204,30 @@ def test_a_model_cannot_steer_the_terminal(tmp_path: Path, url: str) -> None:
     assert r"red \x1b[31m title \x1b]0;owned\x07 over\x0d bidi \u202e end" in chat.shown
 
 
+def test_a_killed_chat_is_taken_over_and_its_answer_is_not_repeated(
+    tmp_path: Path, url: str
+) -> None:
+    scripted(tmp_path, SLOW)
+    with terminal("chat", "--store", url, cwd=tmp_path) as chat:
+        chat.expect("> ")
+        chat.type("Count.")
+        chat.expect("one two")
+        chat.process.kill()
+        chat.end()
+    scripted(tmp_path, {"text": "On we go."})
+
+    with terminal("chat", "session-1", "--resume", "--store", url, cwd=tmp_path) as chat:
+        chat.expect("> ")
+        chat.type("hello")
+        chat.expect("On we go.")
+        leave(chat)
+        status = chat.end()
+
+    assert status == 0
+    assert turn_ends(url) == ["interrupted", "completed"]
+    assert "one two" not in chat.shown
+
+
 def test_a_crashed_session_is_taken_over_when_asked(tmp_path: Path, url: str) -> None:
     scripted(tmp_path, {"text": "On we go."})
     crashed(url)

@@ -1,13 +1,15 @@
 """`everfold compact` and `everfold replay`."""
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.programs import run_process
-from tests.cli.talking import KEY, provided, scripted, types_of
+from tests.cli.programs import MODULE, environment, run_process
+from tests.cli.talking import KEY, PATIENCE_S, provided, scripted, types_of, wait_for
 from tests.providers.answers import Answer, Refuse
 from tests.providers.strict_fake import strict_fake
 
@@ -102,6 +104,27 @@ def test_a_failed_summary_says_why_and_frees_the_lock(run: Run, tmp_path: Path, 
     error = json.loads(outcome.err)["error"]
     assert (outcome.status, error["code"]) == (1, "summary")
     assert KEY not in outcome.err
+    assert types_of(url)[-2:] == ["compaction/start", "compaction/end"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_summary_frees_the_lock(
+    tmp_path: Path, url: str, number: signal.Signals
+) -> None:
+    with strict_fake() as fake:
+        add(provided(tmp_path, fake), SPANS)
+        fake.will(Answer("They described a crane. " * 100, between_s=0.2))
+        with subprocess.Popen(
+            [*MODULE, "compact", "session-1", "--store", url],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(FAKE_KEY=KEY),
+        ) as process:
+            wait_for(url, "compaction/start")
+            process.send_signal(number)
+            process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 130
     assert types_of(url)[-2:] == ["compaction/start", "compaction/end"]
 
 

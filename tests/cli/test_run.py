@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.cli.talking import (
     scripted,
     turn_ends,
     types_of,
+    wait_for,
 )
 from tests.providers.answers import Answer, Refuse
 from tests.providers.pictures import img
@@ -329,23 +329,12 @@ def test_a_reader_that_goes_away_ends_the_turn(tmp_path: Path, url: str) -> None
 def test_an_interrupted_run_still_prints_its_json(tmp_path: Path, url: str) -> None:
     scripted(tmp_path, {"text": "once upon a time", "hangs": True})
     with _started("run", "talk", "--store", url, "--json") as process:
-        _wait_for(url, "request/header")
+        wait_for(url, "request/header")
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 130
     assert document(out.decode())["finish"] == "aborted"
-
-
-def _wait_for(url: str, type_: str) -> None:
-    """Wait until a session has an event of this type."""
-    from everfold.store.urls import open_store
-
-    path = Path(url.removeprefix("sqlite:///"))
-    while not path.exists():
-        os.sched_yield()
-    with open_store(url) as store, store.subscribe(topics=[type_]) as found:
-        next(iter(found))
 
 
 def _started(*arguments: str) -> "subprocess.Popen[bytes]":

@@ -13,7 +13,6 @@ from contextlib import suppress
 
 import click
 
-from everfold.cli.location import without_secrets
 from everfold.cli.options import Run
 from everfold.cli.visible import visible, visible_json
 from everfold.session.errors import SessionError
@@ -48,8 +47,7 @@ def run_guarded(command: Callable[[], object], run: Run, arguments: Sequence[str
 def _report(error: Exception, run: Run, *, as_json: bool) -> int:
     status, facts = _told(error)
     facts = {
-        name: _clean(value, run) if isinstance(value, str) else value
-        for name, value in facts.items()
+        name: run.clean(value) if isinstance(value, str) else value for name, value in facts.items()
     }
     if as_json:
         text = visible_json(json.dumps({"error": facts}))
@@ -61,12 +59,6 @@ def _report(error: Exception, run: Run, *, as_json: bool) -> int:
         _drop_output()
     sys.stderr.write(text + "\n")
     return status
-
-
-def _clean(text: str, run: Run) -> str:
-    for secret in run.secrets:
-        text = text.replace(secret, "***")
-    return without_secrets(text, run.store_in_use)
 
 
 def _told(error: Exception) -> tuple[int, dict[str, object]]:

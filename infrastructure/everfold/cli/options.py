@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from everfold.cli.location import VARIABLE, file_of, shown_url, store_url
+from everfold.cli.location import VARIABLE, file_of, shown_url, store_url, without_secrets
 from everfold.session.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
@@ -33,6 +33,12 @@ class Run:
     group_store: str | None = None
     store_in_use: str | None = None
     secrets: list[str] = field(default_factory=list, repr=False)
+
+    def clean(self, text: str) -> str:
+        """Return a text without the store's password and without keys."""
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return without_secrets(text, self.store_in_use)
 
     def url(self, named: str | None, of_profile: Callable[[], str | None] | None = None) -> str:
         """Return the URL of the store to use, and remember it.

@@ -101,6 +101,10 @@ class Recorder:
             raise RecordingError("no session is recorded: call `begin` first")
         return self._sessions
 
+    def records(self, session_id: str) -> bool:
+        """Tell whether this is the session that is recorded."""
+        return self._sessions is not None and session_id == self._session_id
+
     def last_seq(self) -> int:
         """Return the session's last seq."""
         return seq_of(self.sessions.store.version(self._session_id))
@@ -147,6 +151,8 @@ class RecordedRoute:
     async def prepare(self, request: LlmRequest) -> Prepared:
         """As `Route.prepare`."""
         recorder = self.recorder
+        if not recorder.records(request.session_id):
+            return await self.inner.prepare(request)
         exchange = Exchange(
             self.provider, recorder.last_seq(), dict(request.header), list(request.messages)
         )
@@ -169,7 +175,7 @@ class RecordedRoute:
         chunks = self.inner.stream(prepared)
         try:
             async for chunk in chunks:
-                packer.add(TimedChunk(self.recorder.now() - begun, chunk))
+                packer.add(TimedChunk(max(self.recorder.now() - begun, 0), chunk))
                 if isinstance(chunk, Finish):
                     exchange.ended = "finish"
                 yield chunk
@@ -188,8 +194,9 @@ class RecordedRoute:
             await close()
 
     def _exchange(self, prepared: Prepared) -> Exchange:
+        """Return the exchange of a request; one that nobody looks at for another session's."""
         for place, (known, exchange) in enumerate(self._open):
             if known is prepared:
                 del self._open[place]
                 return exchange
-        raise AssertionError("only what this route prepared is streamed by it")
+        return Exchange(self.provider, -1, {}, ())

@@ -70,7 +70,7 @@ def command(
         agent = host.agent(session_id, route=route, model=model, takes_over=resume)
         talk = Talk(host, agent, runner, Teller(agent.cancel))
         recorder.begin(agent)
-        conversation = Conversation(talk, recorder, is_typed, ending, waiting=shown)
+        conversation = Conversation(run, talk, recorder, is_typed, ending, waiting=shown)
         asked = agent.settings.model
         note(
             f"session {session_id}: {asked.model} of {asked.provider}, profile {host.profile.name}; "

@@ -9,6 +9,7 @@ from everfold.cli.options import Run, check_there, json_option, pass_run, store_
 from everfold.cli.reading import check_session
 from everfold.cli.talk.compacting import compact, outcome_record, outcome_text
 from everfold.cli.talk.host import model_options, talking
+from everfold.cli.talk.signals import told_to_end
 from everfold.profiles.loading import DEFAULT
 from everfold.profiles.opening import OpenProfile
 
@@ -39,6 +40,7 @@ def command(
     with (
         talking(run, store, profile, create=False) as host,
         asyncio.Runner() as runner,
+        told_to_end(),
     ):
         check_session(host.sessions.store, session)
         _check_meant(host, session, profile)

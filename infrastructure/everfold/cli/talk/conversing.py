@@ -8,6 +8,7 @@ import click
 
 from everfold.agent.content import Part
 from everfold.cli import output
+from everfold.cli.options import Run
 from everfold.cli.talk.asking import Talk, existing, parts_of
 from everfold.cli.talk.choosing import COLUMNS, chosen, listed, row, totals
 from everfold.cli.talk.compacting import compact, outcome_text
@@ -43,6 +44,7 @@ class Conversation:
         failures: how many messages got no answer, and how many commands were refused.
     """
 
+    program: Run
     talk: Talk
     recorder: MaybeRecorder
     is_interactive: bool
@@ -163,9 +165,7 @@ class Conversation:
         return self.talk.agent.session_id
 
     def _refused(self, said: str) -> None:
-        for secret in self.talk.host.secrets:
-            said = said.replace(secret, "***")
-        note(said)
+        note(self.program.clean(said))
 
 
 def _words(rest: str) -> list[str]:

@@ -11,7 +11,6 @@ import click
 
 from everfold.agent.content import Part
 from everfold.attachments.admission import Notice
-from everfold.cli import output
 from everfold.cli.options import Run
 from everfold.cli.reading import check_session
 from everfold.cli.visible import one_line, visible
@@ -136,9 +135,7 @@ class _OneLine(logging.Handler):
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text += f": {type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
-        for secret in self._run.secrets:
-            text = text.replace(secret, "***")
-        note(f"{record.levelname.lower()}: {text}")
+        note(self._run.clean(f"{record.levelname.lower()}: {text}"))
 
 
 @contextmanager
@@ -154,7 +151,7 @@ def _warnings(run: Run) -> Iterator[None]:
 
 def is_interactive() -> bool:
     """Tell whether a person sits at both ends."""
-    return sys.stdin is not None and sys.stdin.isatty() and output.is_rich()
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def write(text: str) -> None:
