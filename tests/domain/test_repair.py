@@ -27,7 +27,7 @@ END = {"type": "turn/end", "data": {"turn": 4, "reason": {"kind": "interrupted"}
 CLOSED = {"type": "step/end", "data": {"turn": 4, "step": 2}}
 
 
-def call(*ids: str, step: int = 2) -> tuple[str, Record]:
+def call(*ids: Json, step: int = 2) -> tuple[str, Record]:
     """An assistant message that advertises calls."""
     blocks = [{"type": "tool-call", "id": id_, "name": "n", "arguments": "{}"} for id_ in ids]
     return "assistant/message", {**assistant("a", *blocks), "turn": 4, "step": step}
@@ -201,3 +201,9 @@ def test_a_turn_without_a_number_is_closed_too() -> None:
 
     assert [record["type"] for record in made] == ["step/end", "turn/end"]
     assert [record["seq"] for record in made] == [2, 3]
+
+
+@pytest.mark.parametrize("id_", ["", None, 7])
+def test_a_call_that_no_result_can_name_is_passed_over_v1(id_: Json) -> None:
+    """A result needs a callId of at least one character (R31), so such a call has no closer."""
+    assert shapes(closing(TURN, STEP, call("a", id_))) == [("a", "TOOL_NOT_STARTED"), CLOSED, END]

@@ -58,7 +58,10 @@ class _Progress:
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
             if isinstance(block, dict) and block.get("type") == "tool-call":
-                self._advertise(str(block.get("id")), _field(event, "step"))
+                call_id = block.get("id")
+                # No result could name another one (R31).
+                if isinstance(call_id, str) and call_id:
+                    self._advertise(call_id, _field(event, "step"))
 
     def _advertise(self, call_id: str, step: Json) -> None:
         call = self.pending.setdefault(call_id, _Call(step))
