@@ -22,6 +22,7 @@ from everfold.session.errors import (
     UnknownEventError,
 )
 from everfold.session.frozen import Json
+from everfold.session.session import Session
 from tests.domain.kit import (
     HEADER,
     Record,
@@ -371,3 +372,18 @@ def test_only_a_fork_can_mark_what_is_inherited_v1_r339() -> None:
         session.append("session/end-seed", {"inherited": True})
 
     assert session.append("session/end-seed", {"inherited": False}).seq == 0
+
+
+def test_an_event_of_exactly_the_cap_passes_every_door_v1() -> None:
+    """A door gives its own event ids, which may be longer than those of the append."""
+    means = counting_means(1000)
+    session = Session.create(HEADER, composition(), means)
+    empty = session.append("todo/write", {"t": ""}, event_id="e")
+    room = 1000 - len(empty.topic) - len(empty.state)
+    session.append("todo/write", {"t": "x" * room}, event_id="e")
+    rows = session.collect_events()[1:]
+
+    adopted = doors.restore(HEADER, wire(rows), composition(), means)
+
+    assert len(rows[1].topic) + len(rows[1].state) == 1000
+    assert adopted.rows[2].data == rows[1].data

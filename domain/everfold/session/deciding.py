@@ -43,15 +43,14 @@ class DecisionMeans:
     new_id: NewId
     max_event_bytes: int = MAX_EVENT_BYTES
 
-    def check_size(self, topic: str, state: bytes, seq: int | None = None) -> None:
+    def check_size(self, size_bytes: int, seq: int | None = None) -> None:
         """Refuse a row whose topic and state take more than the cap.
 
         Raises:
             TooLargeError: they do.
         """
-        size = len(topic) + len(state)
-        if size > self.max_event_bytes:
-            raise TooLargeError(size, self.max_event_bytes, seq=seq)
+        if size_bytes > self.max_event_bytes:
+            raise TooLargeError(size_bytes, self.max_event_bytes, seq=seq)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,7 @@ class Decider:
             plan = self.fold.surface.plan(event)
         topic = topic_of(type_, ignorable=is_ignorable)
         state = self._state(data, placement, command.event_id)
-        self.means.check_size(topic, state, seq)
+        self.means.check_size(len(topic) + len(state), seq)
         recorded = Recorded(self.session_id, version_of(seq), topic, state)
         self.fold.apply(recorded, plan)
         return recorded

@@ -228,7 +228,7 @@ def created_event(header: Mapping[str, Json], means: DecisionMeans) -> Recorded:
     stored = {name: value for name, value in header.items() if name != "id"}
     data, _copy = encode(stored, "header")
     state = state_bytes(data, event_id=means.new_id(), time_ms=int(header["createdAt"]))
-    means.check_size(CREATED_TOPIC, state)
+    means.check_size(len(CREATED_TOPIC) + len(state))
     return Recorded(str(header["id"]), HEADER_VERSION, CREATED_TOPIC, state)
 
 
