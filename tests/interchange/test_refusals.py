@@ -300,3 +300,13 @@ def test_a_file_over_the_cap_is_refused(store: SessionStore, take: Take) -> None
     error = refusal(take, store, plain_turns(), limits=ImportLimits(max_total_bytes=1000))
 
     assert error.code == "too-large"
+
+
+def test_a_header_that_cannot_be_kept_is_refused_in_its_own_line(
+    store: SessionStore, take: Take
+) -> None:
+    content = plain_turns().replace(b'"isSeeded"', b'"x":9007199254740993,"isSeeded"', 1)
+
+    error = refusal(take, store, content)
+
+    assert (error.line, error.code) == (1, "json")

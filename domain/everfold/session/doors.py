@@ -64,14 +64,14 @@ def seed(
         SessionError: an event, then the header, or the cut is refused (R11, R149).
     """
     state, rows = _take(_id_of(header), records, composition, means)
-    checked = _checked_header(header)
+    checked, created = _header(header, means)
     is_fork = checked["isSeeded"]
     count = state.next_seq if is_fork and inherited_count is None else inherited_count or 0
     _check_cut(is_fork, count, state.next_seq)
     if is_fork and count != state.next_seq:
         raise SeedCutError(f"a fork inherits its whole seed of {state.next_seq}, not {count}")
     session = Session(checked, composition, means, state=replace(state, inherited_cut=None))
-    return _mark(session, rows, is_fork=is_fork)
+    return _mark(session, (created, *rows), is_fork=is_fork)
 
 
 def restore(
@@ -90,14 +90,14 @@ def restore(
     Raises:
         SessionError: the header, an event, or the cut is refused (R149).
     """
-    checked = _checked_header(header)
+    checked, created = _header(header, means)
     state, rows = _take(checked["id"], records, composition, means)
     if inherited_count is None:
         check_inherited_cut(checked, state)
     count = state.inherited_count if inherited_count is None else inherited_count
     _check_cut(checked["isSeeded"], count, state.next_seq)
     session = Session(checked, composition, means, state=replace(state, inherited_cut=count))
-    return _mark(session, rows, is_fork=False)
+    return _mark(session, (created, *rows), is_fork=False)
 
 
 def resume_marker(session: Session) -> tuple[Recorded, ...]:
@@ -135,10 +135,11 @@ def _id_of(header: object) -> str:
     return str(header.get("id")) if isinstance(header, Mapping) else ""
 
 
-def _checked_header(header: object) -> dict[str, Json]:
+def _header(header: object, means: DecisionMeans) -> tuple[dict[str, Json], Recorded]:
+    """Return a checked header, and the row that holds it."""
     checked = check_header(header, _id_of(header))
     session_id(checked["id"])
-    return checked
+    return checked, created_event(checked, means)
 
 
 def _take(
@@ -225,7 +226,6 @@ def _sources(sources: Json) -> Json:
 
 
 def _mark(session: Session, rows: Sequence[Recorded], *, is_fork: bool) -> Adopted:
-    created = created_event(session.header, session.means)
     added = (session.append(END_SEED, {"inherited": True}),) if is_fork else resume_marker(session)
     session.collect_events()
-    return Adopted(session, (created, *rows, *added), added)
+    return Adopted(session, (*rows, *added), added)
