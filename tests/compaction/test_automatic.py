@@ -44,7 +44,7 @@ def _fields(value: Any) -> Mapping[str, Any]:
     return {name: getattr(value, name) for name in value.__dataclass_fields__}
 
 
-def _raise(plugin: str, error: Exception) -> None:
+def _raise(plugin: str, error: BaseException) -> None:
     raise error
 
 

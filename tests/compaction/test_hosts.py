@@ -70,6 +70,21 @@ def test_a_program_without_an_event_loop_compacts(store: SessionStore, a_route: 
     assert outcome.hidden == (3, 4)
 
 
+def test_a_program_without_an_event_loop_leaves_no_connection_open(
+    store: SessionStore,
+) -> None:
+    closed: list[bool] = []
+
+    class Connected(StrictRoute):
+        async def close(self) -> None:
+            closed.append(True)
+
+    route = Connected([says(SUMMARY)])
+    compact_now(hosted(store, TALK), {"scripted": route}, CompactionWish())
+
+    assert (route.faults, closed) == ([], [True])
+
+
 def test_a_provider_without_a_route_is_named(store: SessionStore, a_route: RouteMaker) -> None:
     access = hosted(store, TALK)
 

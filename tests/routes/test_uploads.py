@@ -1,5 +1,7 @@
 """Which pictures an account holds already."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,35 @@ def test_an_account_is_named_without_its_key() -> None:
     assert "0000" not in name
     assert name != account_of("https://two.example", "sk-test-0000")
     assert name != account_of("https://one.example", "sk-test-1111")
+
+
+def test_a_record_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
+    book = FileUploads(tmp_path)
+    version = id_of(b"picture")
+    book.note("account", version, "file-1")
+    (record,) = tmp_path.rglob("*.json")
+    record.unlink()
+    record.mkdir()
+
+    assert book.find("account", version) is None
+
+
+def test_an_upload_that_cannot_be_noted_is_used_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "uploads").write_text("no folder")
+    book = FileUploads(tmp_path)
+
+    assert book.note("account", id_of(b"picture"), "file-1") == "file-1"
+    book.forget("account", "file-1")
+
+
+def test_a_record_that_is_not_written_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    FileUploads(tmp_path).note("account", id_of(b"picture"), "file-1")
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from everfold.llm.route import Route
+from everfold.llm.route import Route, hang_up
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.projections.compaction.engine import Compactor, Outcome
 from everfold.projections.compaction.errors import CompactionError
@@ -45,4 +45,11 @@ def compact_now(
         CompactionSettings() if settings is None else settings,
         Waterfalls() if waterfalls is None else waterfalls,
     )
-    return asyncio.run(compactor.compact(access, wish))
+
+    async def compacted() -> Outcome:
+        try:
+            return await compactor.compact(access, wish)
+        finally:
+            await hang_up(routes.values())
+
+    return asyncio.run(compacted())

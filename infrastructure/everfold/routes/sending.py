@@ -5,6 +5,7 @@ streams that are iterated and closed.
 """
 
 import asyncio
+import threading
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -17,7 +18,6 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
-from weakref import WeakKeyDictionary
 
 from everfold.llm.chunks import Chunk
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
@@ -212,18 +212,24 @@ class ClientPerLoop:
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
-        self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+        self._clients: dict[asyncio.AbstractEventLoop, Any] = {}
 
     def get(self) -> Any:
         """Return the client of the running loop."""
         loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            self._clients[loop] = self._make()
-        return self._clients[loop]
+        with self._lock:
+            if loop not in self._clients:
+                # A client holds on to its loop, so nothing but this lets both go.
+                for over in [known for known in self._clients if known.is_closed()]:
+                    del self._clients[over]
+                self._clients[loop] = self._make()
+            return self._clients[loop]
 
     async def close(self) -> None:
         """Close the running loop's client."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
+        with self._lock:
+            client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
 

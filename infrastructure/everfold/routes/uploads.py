@@ -1,14 +1,18 @@
 """Remembers which pictures a provider already holds, so that each is uploaded once (file mode)."""
 
 import hashlib
+import logging
 import os
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
 import orjson
 
+from everfold.attachments.files import write_temporary
 from everfold.attachments.ids import digest_of
+
+log = logging.getLogger("everfold.routes")
 
 
 class UploadBook(Protocol):
@@ -42,29 +46,34 @@ class FileUploads:
         return _noted(self._path(account, version_id))
 
     def note(self, account: str, version_id: str, file_id: str) -> str:
-        """As `UploadBook.note`."""
-        path = self._path(account, version_id)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
-            file.write(orjson.dumps({"fileId": file_id, "versionId": version_id}))
-            file.flush()
-            os.fsync(file.fileno())
+        """As `UploadBook.note`; what cannot be noted is used, and uploaded again another time."""
         try:
-            os.link(file.name, path)
+            return self._linked(self._path(account, version_id), version_id, file_id)
+        except OSError as error:
+            log.warning("an upload was not noted below %s: %s", self._root, error)
+            return file_id
+
+    def _linked(self, path: Path, version_id: str, file_id: str) -> str:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        record = orjson.dumps({"fileId": file_id, "versionId": version_id})
+        temporary = write_temporary(path.parent, record)
+        try:
+            os.link(temporary, path)
         except FileExistsError:
-            noted = self.find(account, version_id)
+            noted = _noted(path)
             if noted is not None:
                 return noted
-            os.replace(file.name, path)
+            os.replace(temporary, path)
         finally:
-            Path(file.name).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         return file_id
 
     def forget(self, account: str, file_id: str) -> None:
         """As `UploadBook.forget`; it looks at every upload of the account."""
         for path in self._root.joinpath(account).glob("*.json"):
             if _noted(path) == file_id:
-                path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    path.unlink(missing_ok=True)
 
     def _path(self, account: str, version_id: str) -> Path:
         return self._root / account / f"{digest_of(version_id)}.json"
@@ -74,7 +83,7 @@ def _noted(path: Path) -> str | None:
     """Return the id in a record, None if there is no record or it cannot be read."""
     try:
         record = orjson.loads(path.read_bytes())
-    except (FileNotFoundError, orjson.JSONDecodeError):
+    except (OSError, orjson.JSONDecodeError):
         return None
     file_id = record.get("fileId") if isinstance(record, dict) else None
     return file_id if isinstance(file_id, str) else None
