@@ -157,9 +157,6 @@ def open_profile(
 ) -> Iterator[OpenProfile]:
     """Run a host as a profile says; leaving the block unmounts the plugins and closes the store.
 
-        with open_profile(load_profile("openai"), store="sqlite:///agents.db") as host:
-            agent = host.agent(host.sessions.create().id)
-
     Every installed plugin is registered, so that every log can be read; those that the profile
     names act. Routes are made when they are asked for, so that reading needs no key.
 

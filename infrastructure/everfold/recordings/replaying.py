@@ -102,7 +102,7 @@ class _Run:
                 await self._ask(act, following)
             case "cancel":
                 self.agent.cancel()
-                await self._asked()
+                await self.settled()
             case "crash":
                 await self._crash()
             case "resume":
@@ -120,13 +120,14 @@ class _Run:
         self.player.stuck.clear()
         self.asking = asyncio.create_task(self._quiet(self.agent.ask(list(act.content))))
         if following is None or following.deed not in CANCELLING:
-            await self._asked()
+            await self.settled()
             return
         waiting = asyncio.create_task(self.player.stuck.wait())
         await asyncio.wait({waiting, self.asking}, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
 
-    async def _asked(self) -> None:
+    async def settled(self) -> None:
+        """Wait for the question that runs, if one does."""
         if self.asking is not None:
             await self.asking
             self.asking = None
@@ -139,7 +140,7 @@ class _Run:
     async def _crash(self) -> None:
         with cut_off(self.host.sessions):
             self.agent.cancel()
-            await self._asked()
+            await self.settled()
 
     async def _compact(self, focus: str) -> None:
         model = self.agent.settings.model
@@ -164,7 +165,7 @@ async def replay(recording: Recording, host: Host, player: Player) -> Replay:
     following = [*recording.acts[1:], None]
     for act, after in zip(recording.acts, following, strict=True):
         await run.do(act, after)
-    await run._asked()
+    await run.settled()
     return _compared(recording, host.sessions, session_id, player.dispatched)
 
 
