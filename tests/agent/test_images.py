@@ -3,8 +3,10 @@
 import pytest
 
 from everfold.agent.cancelling import TurnCancellation
+from everfold.llm.budgets import ImageBudget
 from everfold.llm.chunks import BlockEnd
 from everfold.llm.failure import LlmError, LlmFailure
+from everfold.llm.route import Capabilities
 from everfold.plugins.waterfalls import SummaryErrorQuestion
 from everfold.projections.catalog import detached_composition
 from everfold.projections.image_offload.decisions import (
@@ -238,3 +240,17 @@ def test_a_summary_without_images_is_passed_on(host: Host) -> None:
     session_id = session_with(host)
 
     assert recover_summary(question(host, session_id, (USER,), too_many(1)), lambda: True) is True
+
+
+def test_an_image_block_that_refers_to_nothing_stops_no_session(host: Host) -> None:
+    """R28: the log takes it; a request counts it as nothing, planning ahead or not."""
+    session = host.new_session()
+    for number, attachment in enumerate(({"id": "x"}, None, {"bytes": "many"}, {"bytes": True})):
+        odd = {"type": "image", "attachment": attachment}
+        message = {"id": f"u{number}", "role": "user", "source": {"kind": "user"}, "content": [odd]}
+        host.sessions.append(session, "user/message", message, {"surfaceOp": "append"})
+    takes = Capabilities(user_images=True, budget=ImageBudget("raw", max_bytes=100))
+
+    result = run(host.agent(host.route(says("fine"), takes=takes), session).ask("hi"))
+
+    assert (result.kind, result.text) == ("completed", "fine")

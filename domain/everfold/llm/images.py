@@ -27,6 +27,16 @@ def is_omitted(image: Mapping[str, Any]) -> bool:
     return image.get("offloaded") is True
 
 
+def stored_bytes(image: Mapping[str, Any]) -> int:
+    """Return the size of the stored image that a block refers to; 0 if the block does not say.
+
+    The log takes blocks as they come (R28); one that refers to nothing costs a request nothing.
+    """
+    attachment = image.get("attachment")
+    size = attachment.get("bytes") if isinstance(attachment, dict) else None
+    return size if type(size) is int and size > 0 else 0
+
+
 def retained(content: Sequence[Block]) -> list[int]:
     """Return the indexes of the occurrences that are not omitted."""
     return [index for index, image in enumerate(images(content)) if not is_omitted(image)]

@@ -19,7 +19,7 @@ from everfold.llm.chunks import (
     Usage,
 )
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
-from everfold.llm.images import is_omitted, retained_lengths
+from everfold.llm.images import is_omitted, retained_lengths, stored_bytes
 from everfold.llm.route import Capabilities, LlmRequest, Prepared
 
 IMAGE_TOKENS = 85
@@ -96,7 +96,9 @@ def hangs(*chunks: Chunk) -> Reply:
 def echo(request: LlmRequest) -> Reply:
     """Answer with the last words of the user and the number of images in sight."""
     words = ""
-    shown = len(retained_lengths([message["content"] for message in request.messages], _bytes))
+    shown = len(
+        retained_lengths([message["content"] for message in request.messages], stored_bytes)
+    )
     for message in request.messages:
         if message["role"] == "user":
             texts = [block["text"] for block in message["content"] if block.get("type") == "text"]
@@ -148,7 +150,7 @@ class ScriptedRoute:
         """
         self.requests.append(request)
         messages = [dict(message) for message in request.messages]
-        lengths = retained_lengths([message["content"] for message in messages], _bytes)
+        lengths = retained_lengths([message["content"] for message in messages], stored_bytes)
         if self.takes.budget is not None and (
             count := required_offload(lengths, self.takes.budget)
         ):
@@ -184,7 +186,3 @@ class ScriptedRoute:
     def image_tokens(self, model: str, images: Sequence[Mapping[str, Any]]) -> Sequence[int]:  # noqa: ARG002  # all models are alike
         """Return one price for every image in sight, a small one for a placeholder."""
         return [20 if is_omitted(image) else IMAGE_TOKENS for image in images]
-
-
-def _bytes(image: Mapping[str, Any]) -> int:
-    return int(image["attachment"]["bytes"])

@@ -5,18 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from everfold.llm.budgets import ImageBudget, required_offload
-from everfold.llm.images import retained_lengths
+from everfold.llm.images import retained_lengths, stored_bytes
 from everfold.plugins.waterfalls import PreStepAnswer, PreStepQuestion
 from everfold.projections.image_offload.projection import INPUT_TYPES
 from everfold.projections.image_offload.recovery import omit_oldest
 from everfold.session.session import Session
 
 LengthOf = Callable[[Any], int]
-
-
-def stored_bytes(image: Any) -> int:
-    """Return the bytes of an image block's stored version."""
-    return int(image["attachment"]["bytes"])
 
 
 @dataclass(frozen=True, slots=True)
