@@ -13,8 +13,10 @@ from everfold.session.errors import (
     ProjectionMissingError,
     UnknownEventError,
 )
+from everfold.session.events import Event
 from everfold.session.projection import MessageProjection
 from everfold.session.session import Session
+from everfold.session.state import SessionState, StateFold
 from everfold.session.vocabulary import CORE, MESSAGE_TYPES, EventType, Role
 from tests.domain.kit import (
     APPEND,
@@ -360,3 +362,17 @@ def test_compositions_that_refuse_different_logs_have_different_identities_v4() 
 def test_an_interpreter_for_a_message_type_is_refused() -> None:
     with pytest.raises(ProjectionDuplicateError, match="'user/message' makes messages"):
         Composition((MessageProjection("user/message", lambda _event, _history: {}, "greedy"),))
+
+
+def test_an_interpreter_that_comes_between_plan_and_apply_is_late_v3() -> None:
+    composition = Composition()
+    composition.declare([EventType(TYPE)])
+    fold = StateFold(SessionState.empty(), composition)
+    event = Event(TYPE, 0, {})
+    plan = fold.surface.plan(event)
+
+    composition.register(retitling())
+    fold.apply(event, plan)
+
+    with pytest.raises(ProjectionChangedError, match="registered after events of that type"):
+        fold.state().check_projections(composition)

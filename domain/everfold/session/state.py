@@ -9,7 +9,7 @@ from everfold.session.errors import EventSequenceError, ProjectionChangedError, 
 from everfold.session.events import PLAIN, EventLike, Recorded, type_of
 from everfold.session.frozen import Json
 from everfold.session.ids import version_of
-from everfold.session.surface import Plan, Surface, SurfaceFold
+from everfold.session.surface import Pass, Plan, Surface, SurfaceFold
 from everfold.session.vocabulary import MESSAGE_TYPES
 
 FOLD_VERSION = 1
@@ -86,7 +86,8 @@ class SessionState:
                     f"{used.plugin!r}, which is no longer registered; register it again or "
                     "restore the session"
                 )
-        for type_ in definitions:
+        # A copy: another thread may register one meanwhile.
+        for type_ in tuple(definitions):
             if type_ in self.latest and type_ not in self.surface.used:
                 raise ProjectionChangedError(
                     f"a projection for {type_!r} was registered after events of that type were "
@@ -140,8 +141,9 @@ class StateFold:
     def apply(self, event: EventLike, plan: Plan) -> None:
         """Make a planned event part of the history."""
         self.surface.apply(event, plan)
-        is_log_only = event.type not in MESSAGE_TYPES and not self.interprets(event.type)
-        if is_log_only or event.type in KEPT:
+        # The plan tells, not the composition: a projection registered since it was made has not
+        # interpreted this event (V3).
+        if isinstance(plan, Pass) or event.type in KEPT:
             self._note(event)
         self._last = event
 
