@@ -56,17 +56,21 @@ class EntryCache:
         loaded = self._loader.load(session_id)
         with self._lock:
             entry = self._entries.setdefault(session_id, loaded)
-            self._entries.move_to_end(session_id)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
+            self._trim(session_id)
             return entry
 
     def put(self, session_id: str, entry: Entry) -> None:
         """Keep the entry of a session that was just made here."""
         with self._lock:
             self._entries[session_id] = entry
+            self._trim(session_id)
 
     def forget(self, session_id: str) -> None:
         """Drop a session's entry."""
         with self._lock:
             self._entries.pop(session_id, None)
+
+    def _trim(self, newest: str) -> None:
+        self._entries.move_to_end(newest)
+        while len(self._entries) > self._size:
+            self._entries.popitem(last=False)
