@@ -321,19 +321,15 @@ class Sessions:
         find, key = self.store.find_append, wishes[0].event_id
         if key is None or not (stored := tuple(find(session.id, checked_event_id(key)))):
             return None
-        same = len(stored) == len(wishes) and all(
-            row.type == wish.type and json_equal(row.data, wish.data)
-            for row, wish in zip(stored, wishes, strict=True)
-        )
-        if not same:
+        if len(stored) != len(wishes) or not all(map(_says, wishes, stored)):
             raise EventIdReusedError(session.id, key)
         return stored
 
     def _publish(self, entry: Entry, session: Session, decision: Decision) -> None:
         if not self.publications:
             return
-        entry.is_publishing = True
         try:
+            entry.is_publishing = True
             for publication in tuple(self.publications):
                 publication(session, decision.events)
         finally:
@@ -390,6 +386,17 @@ class Sessions:
     def _since_turn_start(self, session: Session) -> list[EventLike]:
         start = session.latest("turn/start")
         return list(self.store.read(session.id, after=version_of(start.seq if start else 0) - 1))
+
+
+def _says(wish: AppendEvent, row: Recorded) -> bool:
+    """Tell whether a stored event is what a wish asks for, its place on the surface included."""
+    stored = _wish(row.record())
+    options = dict(wish.options) if isinstance(wish.options, Mapping) else {}
+    return (
+        stored.type == wish.type
+        and json_equal(stored.data, wish.data)
+        and json_equal(stored.options, options)
+    )
 
 
 def _wish(record: Mapping[str, Json]) -> AppendEvent:
