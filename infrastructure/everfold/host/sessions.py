@@ -1,11 +1,12 @@
 """Hosts the sessions of one store: load, decide, commit, tell; the path of an append is `append_batch`."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from everfold.host.cache import Entry, EntryCache
+from everfold.host.forking import Forker, with_free_id
 from everfold.host.loading import Loader
 from everfold.host.means import system_means
 from everfold.session.access import Planner
@@ -18,28 +19,17 @@ from everfold.session.errors import (
     ProjectionChangedError,
     ReentrantAppendError,
     SessionError,
-    SessionExistsError,
     StoreBusyError,
 )
-from everfold.session.events import CREATED_TOPIC, NO_ORIGIN, EventLike, Origin, Recorded
-from everfold.session.fork import (
-    TURN_TOPICS,
-    check_boundary,
-    check_closed,
-    check_readable,
-    free_id,
-    plan_fork,
-)
+from everfold.session.events import NO_ORIGIN, EventLike, Origin, Recorded
 from everfold.session.frozen import Json, json_equal
-from everfold.session.ids import SessionId, seq_of, session_id, version_of
+from everfold.session.ids import SessionId, session_id, version_of
 from everfold.session.ports import Notification, SessionStore, StreamSummary
 from everfold.session.repair import closers
 from everfold.session.session import Decision, Session
 from everfold.session.session_header import FORMAT_VERSION
 
 log = logging.getLogger("everfold.host")
-
-T = TypeVar("T")
 
 MAX_ATTEMPTS = 50
 
@@ -82,6 +72,7 @@ class Sessions:
         self.publications: list[Publication] = []
         self.observers: list[Observer] = []
         self._loader = Loader(store, composition, self.means, snapshot_every=snapshot_every)
+        self._forker = Forker(store, composition, self.means, self._loader)
         self._cache = EntryCache(cached, self._loader)
 
     # Sessions.
@@ -98,7 +89,7 @@ class Sessions:
             SessionHeaderError, IdError: header or id are invalid.
         """
         if wanted_id is None:
-            return self._with_free_id(lambda free: self.create(free, **header))
+            return with_free_id(self.store, lambda free: self.create(free, **header))
         fields = {
             "version": FORMAT_VERSION,
             "id": session_id(wanted_id),
@@ -162,34 +153,12 @@ class Sessions:
                 nothing is left behind.
         """
         if child_id is None:
-            return self._with_free_id(
-                lambda free: self.fork(source_id, boundary=boundary, child_id=free)
+            return with_free_id(
+                self.store, lambda free: self.fork(source_id, boundary=boundary, child_id=free)
             )
         child = session_id(child_id)
-        if self.store.version(child):
-            raise SessionExistsError(child)
-        header = self._loader.header(source_id)
-        cut = check_boundary(boundary, seq_of(self.store.version(source_id)))
-        version = version_of(cut)
-        topics = self.store.topics(source_id, upto=version) - {CREATED_TOPIC}
-        if topics.intersection(TURN_TOPICS):
-            last = self.store.last_of(source_id, TURN_TOPICS, upto=version)
-            check_closed(source_id, cut, last)
-        check_readable(topics, self.composition)
-        plan = plan_fork(header, source_id, child, cut, self.means)
-        self.store.copy_stream(source_id, plan.upto_version, plan.header, (plan.marker,))
+        self._forker.fork(source_id, boundary, child)
         return child
-
-    def _with_free_id(self, make: Callable[[str], T]) -> T:
-        number = 1
-        while True:
-            free = free_id(lambda name: self.store.version(name) > 0, number)
-            try:
-                return make(free)
-            except SessionExistsError as error:
-                if error.session_id != free:
-                    raise
-                number = int(free.removeprefix("session-")) + 1
 
     def delete(self, wanted_id: str) -> bool:
         """Remove a session for ever; a later append to its id is refused.
