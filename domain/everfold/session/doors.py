@@ -155,6 +155,8 @@ def _take(
         try:
             rows.append(_take_one(stream_id, index, record, fold, means, batch))
         except SessionError as error:
+            # By its place, not by what it says of itself (R12).
+            error.seq = index
             error.add_note(f"event {index} of the seed")
             raise
     return fold.state(), rows
