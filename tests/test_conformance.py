@@ -52,35 +52,64 @@ def _own_cases() -> Iterator[Json]:
             yield json.loads(line)
 
 
-def _folder_cases() -> Iterator[Json]:
-    folders = [HERE.parent.parent / "shared" / "conformance" / "cases"]
-    if "EVERFOLD_CASES" in os.environ:
-        folders.append(Path(os.environ["EVERFOLD_CASES"]))
-    for folder in folders:
-        for path in sorted(folder.glob("*.json")):
-            yield json.loads(path.read_text("utf-8"))
+def _folder_cases(folder: Path) -> Iterator[Json]:
+    for path in sorted(folder.glob("*.json")):
+        yield json.loads(path.read_text("utf-8"))
+
+
+def _folders() -> Iterator[Path]:
+    yield HERE.parent.parent / "shared" / "conformance" / "cases"
+    named = os.environ.get("EVERFOLD_CASES")
+    if named:
+        if not any(Path(named).glob("*.json")):
+            raise pytest.UsageError(f"EVERFOLD_CASES names {named}, which holds no *.json file")
+        yield Path(named)
 
 
 def _cases() -> dict[str, Json]:
-    return {case["name"]: case for case in (*_own_cases(), *_folder_cases())}
+    """Return all cases by name; where two of one name differ, both are run."""
+    found = {case["name"]: case for case in _own_cases()}
+    for folder in _folders():
+        for case in _folder_cases(folder):
+            if found.setdefault(case["name"], case) != case:
+                found[f"{folder}/{case['name']}"] = case
+    return found
 
 
 CASES = _cases()
+
+
+def outcome_of(case: Json) -> Json:
+    return drivers.attempt(lambda: DRIVERS[case["kind"]](decoded(case["input"])))
 
 
 @pytest.mark.parametrize("name", sorted(CASES))
 def test_the_outcome_is_that_of_the_case(name: str) -> None:
     case = CASES[name]
 
-    outcome = drivers.attempt(lambda: DRIVERS[case["kind"]](decoded(case["input"])))
+    outcome = outcome_of(case)
 
     found = difference(case["expect"], outcome, name)
-    if name in EXCEPTIONS:
-        _rule, kind = EXCEPTIONS[name]
+    if case["name"] in EXCEPTIONS:
+        _rule, kind = EXCEPTIONS[case["name"]]
         assert found is not None
         assert (f"refused ({kind}:" in found) if kind != ACCEPTED else ("errorKind" not in outcome)
     else:
         assert found is None
+
+
+REFUSED = {
+    case["name"]: case
+    for case in _own_cases()
+    if "failedAt" in case["expect"] and case["name"] not in EXCEPTIONS
+}
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_a_refused_log_is_refused_at_the_event_that_the_case_names(name: str) -> None:
+    case = REFUSED[name]
+
+    assert outcome_of(case)["failedAt"] == case["expect"]["failedAt"]
 
 
 def test_every_exception_names_a_case() -> None:
