@@ -79,11 +79,12 @@ class Turn:
 
 @dataclass(frozen=True)
 class Compact:
-    """A summary that the owner asks for; `answers` come first."""
+    """A summary that the owner asks for; `answers` come first, and the process may die."""
 
     wire: str
     keep: int
     answers: tuple[str, ...]
+    crash_at: int | None
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ class Reopen:
 
 Act = Turn | Compact | Decide | Fork | Reopen
 
-_SCRIPT = st.lists(st.sampled_from(sorted(ANSWERS)), max_size=4).map(tuple)
+_RARELY = st.sampled_from((None, None, None, None, 1, 2, 3, 4, 5, 6))
+_SCRIPT = st.lists(st.sampled_from(sorted(ANSWERS)), min_size=1, max_size=4).map(tuple)
 _TURNS = st.builds(
     Turn,
     st.sampled_from(WIRES),
@@ -113,22 +115,27 @@ _TURNS = st.builds(
     _SCRIPT,
     st.sampled_from(sorted(LIMITED)),
     st.sampled_from(STYLES),
-    st.none() | st.integers(1, 8),
+    _RARELY,
     st.booleans(),
-    st.none() | st.none() | st.integers(1, 8),
+    _RARELY,
 )
+_COMPACTIONS = st.builds(
+    Compact,
+    st.sampled_from(WIRES),
+    st.sampled_from((0, 100, 400)),
+    _SCRIPT,
+    st.sampled_from((None, None, None, 1, 2)),
+)
+_KINDS: Mapping[str, st.SearchStrategy[Act]] = {
+    "turn": _TURNS,
+    "compact": _COMPACTIONS,
+    "decide": st.builds(Decide, st.integers(0, 9)),
+    "fork": st.builds(Fork),
+    "reopen": st.builds(Reopen),
+}
+_WEIGHTED = (*["turn"] * 6, "compact", "compact", "decide", "fork", "reopen")
 ACTS: st.SearchStrategy[list[Act]] = st.lists(
-    st.one_of(
-        _TURNS,
-        _TURNS,
-        _TURNS,
-        st.builds(Compact, st.sampled_from(WIRES), st.sampled_from((0, 100, 400)), _SCRIPT),
-        st.builds(Decide, st.integers(0, 9)),
-        st.builds(Fork),
-        st.builds(Reopen),
-    ),
-    min_size=1,
-    max_size=7,
+    st.sampled_from(_WEIGHTED).flatmap(lambda kind: _KINDS[kind]), min_size=4, max_size=9
 )
 
 
@@ -207,7 +214,10 @@ class Player:
     def compact(self, act: Compact) -> None:
         self.script(act.answers)
         self.fake.rules = EASY
-        host = self.product.host
+        sessions = self.product.sessions
+        if act.crash_at is not None:
+            sessions = crashing(sessions, act.crash_at, is_stored=True)
+        host = replace(self.product.host, sessions=sessions)
         settings = CompactionSettings(keep_tokens=act.keep, min_span_tokens=20)
 
         async def work() -> None:
@@ -220,6 +230,8 @@ class Player:
 
         try:
             run(work())
+        except CrashError:
+            return
         except CompactionError as failure:
             self.reasons.append(str(failure))
 
