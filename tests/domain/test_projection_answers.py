@@ -19,6 +19,7 @@ from everfold.session.events import Event, EventLike
 from everfold.session.frozen import Json, freeze
 from everfold.session.projection import History, MessageProjection, message_at
 from everfold.session.session import Session
+from everfold.session.surface import Surface, SurfaceFold
 from tests.domain.kit import (
     HEADER,
     append_all,
@@ -322,3 +323,17 @@ def test_what_was_answered_cannot_be_changed_later_r94(make: Callable[[Any], Any
         message["content"][0]["text"] = "forged"
     with pytest.raises(TypeError):
         message["id"] = "forged"
+
+
+@pytest.mark.parametrize("seq", ["2", None, 2.5, True, [2], -0.0, -1, 2**53])
+def test_an_interpreter_may_ask_for_whatever_a_payload_names(seq: Any) -> None:
+    found: list[object] = []
+
+    def ask(event: EventLike, history: History) -> dict[int, Json]:
+        found.append((event.data["seq"] in history.nodes, history.event(event.data["seq"])))
+        return {}
+
+    fold = SurfaceFold(Surface.empty(), Composition([MessageProjection(TYPE, ask)]))
+    fold.plan(Event(TYPE, 0, {"seq": seq}))
+
+    assert found == [(False, None)]

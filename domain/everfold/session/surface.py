@@ -149,10 +149,16 @@ class SurfaceFold:
         return _Nodes(self)
 
     def event(self, seq: int) -> EventLike | None:
-        """Return the message-producing event with this seq, None if there is none."""
-        if seq >= self._start.next_seq:
-            return find_by_seq(self._events, seq)
-        return self._start.events.find(seq)
+        """Return the message-producing event with this seq, None if there is none.
+
+        Interpreters may ask for whatever a payload gave them; what is no seq has no event.
+        """
+        number = natural(seq)
+        if number is None:
+            return None
+        if number >= self._start.next_seq:
+            return find_by_seq(self._events, number)
+        return self._start.events.find(number)
 
     # Planning.
 
