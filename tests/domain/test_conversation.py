@@ -268,3 +268,11 @@ def test_a_copy_that_went_another_way_shows_its_own_messages() -> None:
     copies[1].append("assistant/message", assistant("full", text("yes")), APPEND)
 
     assert [len(copy.messages()) for copy in copies] == [4, 5]
+
+
+@pytest.mark.parametrize("data", ["text", [], False])
+def test_a_detached_reader_shows_a_user_message_as_it_is_r24_r81(data: Json) -> None:
+    """No door lets such a message in; logs of others may hold one."""
+    events = [Event("user/message", 0, data, surface_op="append")]
+
+    assert fold_surface(events, Composition()).messages() == [(0, data)]

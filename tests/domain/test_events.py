@@ -1,10 +1,14 @@
 """Stored events: topics, state bytes, decoding on demand."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everfold.session.errors import CorruptStreamError
+from everfold.session.composition import Composition
+from everfold.session.detached import fold_surface
+from everfold.session.errors import CorruptStreamError, EnvelopeError, EventSequenceError
 from everfold.session.events import (
     ABSENT,
     Event,
@@ -174,3 +178,16 @@ def test_a_state_that_is_not_json_names_session_and_seq(state: bytes) -> None:
 def test_a_state_that_is_no_envelope_is_refused(state: bytes) -> None:
     with pytest.raises(CorruptStreamError, match=r"'s' cannot be read at seq 0: .*envelope"):
         Recorded("s", 2, "a", state).envelope()
+
+
+@pytest.mark.parametrize("value", [None, 5, "x", [], {}, {"type": None}, {"type": ["x"]}])
+def test_what_is_no_event_at_all_is_refused(value: Any) -> None:
+    with pytest.raises(EnvelopeError, match="an object whose type is text"):
+        Event.of(value)
+
+
+def test_an_event_without_seq_is_never_the_next() -> None:
+    event = Event.of({"type": "turn/start", "data": {}})
+
+    with pytest.raises(EventSequenceError, match="seq -1 where 0 is next"):
+        fold_surface([event], Composition())

@@ -334,7 +334,7 @@ def test_the_fold_takes_events_that_no_door_would_r23() -> None:
     result = fold(log(*odd))
 
     assert list(result.surface.nodes) == [0, 1]
-    assert result.messages() == []
+    assert result.messages() == [(0, 5)]
 
 
 def test_folding_an_empty_log_gives_an_empty_surface() -> None:

@@ -16,6 +16,8 @@ def stored_message(event: EventLike) -> Json | None:
     A system or assistant message with empty content is no message for the model (R82); use
     `message_of` where such a node is meant too.
     """
+    if event.type == "user/message":
+        return event.data
     message = message_of(event)
     if message is not None and event.type in _MAY_BE_EMPTY and message.get("content") == []:
         return None

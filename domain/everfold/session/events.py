@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote
 
 import orjson
 
-from everfold.session.errors import CorruptStreamError, LosslessError
+from everfold.session.errors import CorruptStreamError, EnvelopeError, LosslessError
 from everfold.session.frozen import FrozenDict, FrozenList, Json, freeze
 from everfold.session.ids import seq_of
 from everfold.session.lossless import decode, encode
@@ -76,11 +76,17 @@ class Event:
     ignorable: bool = False
 
     @classmethod
-    def of(cls, record: Mapping[str, Json]) -> "Event":
-        """Return the event of a record with the wire's field names; nothing is checked."""
+    def of(cls, record: Json) -> "Event":
+        """Return the event of a record with the wire's field names; no field but `type` is checked.
+
+        Raises:
+            EnvelopeError: not an object whose type is text (R3, R4).
+        """
+        if not isinstance(record, Mapping) or not isinstance(record.get("type"), str):
+            raise EnvelopeError("an event is an object whose type is text")
         return cls(
             type=record["type"],
-            seq=record["seq"],
+            seq=record.get("seq", -1),
             data=record.get("data"),
             time=record.get("time", 0),
             surface_op=record.get("surfaceOp", ABSENT),
