@@ -23,7 +23,7 @@ def attempts(product: Product) -> int:
 
 
 def test_a_slow_first_byte_is_given_up_and_asked_again(opened: Opening, fake: StrictFake) -> None:
-    product = opened(route={"first_chunk_s": 0.3})
+    product = opened(route={"first_chunk_s": 1.0})
     product.most_calls = 2
     fake.will(Answer(first_byte_s=30))
 
@@ -38,7 +38,7 @@ def test_a_slow_first_byte_is_given_up_and_asked_again(opened: Opening, fake: St
 def test_a_pause_amid_an_answer_is_given_up_and_asked_again(
     opened: Opening, fake: StrictFake
 ) -> None:
-    product = opened(route={"idle_s": 0.3})
+    product = opened(route={"idle_s": 1.0})
     product.most_calls = 2
     fake.will(Answer(LONG, between_s=30))
 
@@ -268,7 +268,7 @@ def test_a_provider_that_is_not_there_is_named(
 def test_every_kind_of_fault_in_one_session_leaves_it_usable(
     opened: Opening, fake: StrictFake
 ) -> None:
-    product = opened(route={"first_chunk_s": 0.3, "idle_s": 0.3})
+    product = opened(route={"first_chunk_s": 1.0, "idle_s": 1.0})
     faults: list[Answer | Refuse] = [
         Answer(first_byte_s=30),
         Answer(LONG, cut="mid-frame"),
