@@ -13,7 +13,7 @@ from everfold.interchange.importing import import_session
 from tests.end_to_end.conftest import Opening
 from tests.end_to_end.product import Product, image, pictures_sent, shown_texts
 from tests.end_to_end.standing import Standing
-from tests.providers.answers import Answer, ToolUse
+from tests.providers.answers import Answer, Refuse, ToolUse
 from tests.providers.pictures import img
 from tests.providers.strict_fake import StrictFake
 
@@ -200,3 +200,39 @@ def test_g4_a_picture_of_many_sessions_and_forks_is_kept_once(
     )
     assert 500_000 <= kept <= 750_000
     assert pictures_sent(product) == 10
+
+
+HALF = "a\\ud800b"
+STREAMS = {
+    "chat": [
+        f'{{"choices": [{{"index": 0, "delta": {{"content": "{HALF}"}}}}]}}',
+        '{"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}',
+    ],
+    "messages": [
+        '{"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant",'
+        ' "model": "m-1", "content": [], "usage": {"input_tokens": 1, "output_tokens": 1}}}',
+        '{"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}',
+        '{"type": "content_block_delta", "index": 0,'
+        f' "delta": {{"type": "text_delta", "text": "{HALF}"}}}}',
+        '{"type": "content_block_stop", "index": 0}',
+        '{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}}',
+        '{"type": "message_stop"}',
+    ],
+}
+
+
+@pytest.mark.parametrize("wire", sorted(STREAMS))
+def test_e1_text_of_a_model_that_is_no_unicode_is_mended_and_costs_no_turn(
+    opened: Opening, fake: StrictFake, wire: str
+) -> None:
+    product = opened()
+    product.most_calls = 2
+    frames = "".join(f"data: {event}\n\n" for event in STREAMS[wire])
+    fake.will(Refuse(200, frames.encode(), {"Content-Type": "text/event-stream"}))
+
+    first = product.say("hello")
+    second = product.say("go on")
+
+    assert (first.kind, first.text) == ("completed", "a\ufffdb")
+    assert second.kind == "completed"
+    assert "a\ufffdb" in shown_texts(product)
