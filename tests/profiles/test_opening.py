@@ -14,6 +14,7 @@ from everfold.attachments.postgres import PostgresAttachments
 from everfold.plugins.plugin import Mount, Plugin, PluginError
 from everfold.plugins.waterfalls import PreStepAnswer
 from everfold.profiles.errors import MissingKeyError, ProfileError
+from everfold.profiles.loading import load_profile
 from everfold.profiles.mounting import mounted
 from everfold.profiles.opening import OpenProfile, open_profile
 from everfold.profiles.profile import Profile, profile_of
@@ -56,6 +57,17 @@ def test_a_profile_without_a_store_runs_in_memory() -> None:
         result = ask(host)
 
     assert result.text == "You said 'hello'; I see 0 image(s)."
+
+
+def test_a_store_named_as_a_file_lies_in_the_folder_of_the_profile(tmp_path: Path) -> None:
+    written = tmp_path / "a b#c.toml"
+    written.write_text('extends = "scripted"\nstore = "a b#c.db"\n')
+
+    with open_profile(load_profile(str(written))) as host:
+        ask(host)
+
+    assert (tmp_path / "a b#c.db").is_file()
+    assert (tmp_path / "a b#c.attachments").is_dir()
 
 
 def test_attachments_lie_beside_the_store(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from everfold.session.errors import StoreUrlError
+from everfold.store.urls import file_url
 
 VARIABLE = "EVERFOLD_STORE"
 PROFILE = "everfold.toml"
@@ -40,11 +41,6 @@ def store_url(*candidates: str | None, fallback: Callable[[], str | None] = lamb
     if text is None:
         return default_store()
     return text if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", text) else file_url(Path(text))
-
-
-def file_url(path: Path) -> str:
-    """Return the store URL of an SQLite file."""
-    return "sqlite:///" + quote(os.fsencode(os.path.abspath(path)), safe="/\\:@+,=~ ")
 
 
 def file_of(url: str) -> Path | None:

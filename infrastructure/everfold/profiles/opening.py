@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from everfold.agent.agent import Agent
@@ -28,6 +29,7 @@ from everfold.projections.compaction.plugin import NAME as COMPACTION
 from everfold.projections.compaction.plugin import settings_of
 from everfold.session.events import Origin
 from everfold.session.frozen import Json
+from everfold.store.urls import file_url
 
 Wrap = Callable[[Route], Route]
 """Puts something around each route, a recorder for instance."""
@@ -175,7 +177,7 @@ def open_profile(
     """
     given = {route.provider: route for route in routes}
     check_profile(profile)
-    url = store or located(profile.store, profile.folder) or "sqlite://"
+    url = store or _store_url(located(profile.store, profile.folder))
     found = {each.plugin.name: each.plugin for each in find_plugins()}
     acting = _acting(profile, found)
     place = attachments_of(url, located(profile.attachments, profile.folder))
@@ -194,6 +196,13 @@ def open_profile(
             mounted(acting, profile.plugin_settings, host.waterfalls, sessions, host.route)
         )
         yield host
+
+
+def _store_url(named: str | None) -> str:
+    """Return the URL of the store that a profile names: a URL, or the path of an SQLite file."""
+    if named is None:
+        return "sqlite://"
+    return named if "://" in named else file_url(Path(named))
 
 
 def _acting(profile: Profile, found: Mapping[str, Plugin]) -> tuple[Plugin, ...]:

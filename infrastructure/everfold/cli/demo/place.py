@@ -13,7 +13,8 @@ import click
 from everfold.attachments.admission import Source
 from everfold.cli.demo.errors import DemoError
 from everfold.cli.demo.pictures import drawn_pictures
-from everfold.cli.location import file_of, file_url, store_url
+from everfold.cli.location import file_of, store_url
+from everfold.store.urls import file_url
 
 
 @dataclass(frozen=True, slots=True)
