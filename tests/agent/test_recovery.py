@@ -292,6 +292,31 @@ def test_v7_the_planner_omits_nothing_where_no_omission_can_help(quick_url: str)
         assert "image/offload" not in before
 
 
+def test_v7_the_planner_counts_what_no_omission_removes_as_staying(quick_url: str) -> None:
+    made = Reply((BlockEnd(0, png(9, 10_000)), TextDelta(1, "x"), *says("here").chunks[-1:]))
+    with hosting(quick_url, settings={"plan_ahead": True}) as host:
+        route = host.route(made, takes=takes(max_bytes=15_000))
+        agent = host.agent(route)
+        run(agent.ask("draw"))
+
+        run(agent.ask([png(1, 3_000), png(2, 10_000)]))
+
+        assert len(route.requests) == 2
+        assert shown(route)[-2:] == ["user: [omitted 1]", "user: [omitted 2]"]
+
+
+def test_v7_a_scripted_route_says_when_no_omission_can_help(host: Host) -> None:
+    made = Reply((BlockEnd(0, png(9, 5_000)), TextDelta(1, "x"), *says("here").chunks[-1:]))
+    agent = host.agent(host.route(made, takes=takes(max_bytes=4_000)))
+    run(agent.ask("draw"))
+
+    result = run(agent.ask([png(1, 10)]))
+
+    assert result.failure is not None
+    assert result.failure.code == FailureCode.CONTEXT_WINDOW_EXCEEDED
+    assert host.data(agent.session_id, "image/offload") == []
+
+
 async def _stop(question: object, ask_next: object) -> RequestErrorAnswer:
     return None
 

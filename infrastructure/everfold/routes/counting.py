@@ -1,10 +1,15 @@
 """How many of the oldest pictures must go: counts are of pictures that recovery can omit (V7)."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from everfold.llm.budgets import ImageBudget, required_offload
+from everfold.llm.budgets import (
+    ImageBudget,
+    UnavoidableExcessError,
+    required_beside,
+    required_offload,
+)
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 
 
@@ -51,21 +56,12 @@ def omittable(images: Images) -> int:
 
 def for_budget(images: Images, budget: ImageBudget) -> int | None:
     """Return how many must go to meet a budget; None if those that stay exceed it alone (V7)."""
-    stay = [budget.length(image.raw_bytes) for image in images if not image.is_omittable]
-    rest = replace(
-        budget,
-        max_bytes=None if budget.max_bytes is None else budget.max_bytes - sum(stay),
-        max_images=None if budget.max_images is None else budget.max_images - len(stay),
-    ) if _fits(stay, budget) else None  # fmt: skip
-    if rest is None:
+    removable = [image.raw_bytes for image in images if image.is_omittable]
+    fixed = [image.raw_bytes for image in images if not image.is_omittable]
+    try:
+        return required_beside(removable, fixed, budget)
+    except UnavoidableExcessError:
         return None
-    return required_offload([image.raw_bytes for image in images if image.is_omittable], rest)
-
-
-def _fits(lengths: Sequence[int], budget: ImageBudget) -> bool:
-    return (budget.max_bytes is None or sum(lengths) <= budget.max_bytes) and (
-        budget.max_images is None or len(lengths) <= budget.max_images
-    )
 
 
 def for_body(images: Images, body_bytes: int, limit: int, quantum: int) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from everfold.llm.budgets import required_offload
+from everfold.llm.budgets import ImageBudget, UnavoidableExcessError, required_beside
 from everfold.llm.chunks import (
     BlockEnd,
     BlockStart,
@@ -146,21 +146,14 @@ class ScriptedRoute:
         """Return the request as its own JSON.
 
         Raises:
-            LlmError: IMAGE_OFFLOAD_REQUIRED, with the count that its budget asks for.
+            LlmError: IMAGE_OFFLOAD_REQUIRED, with the count that its budget asks for;
+                CONTEXT_WINDOW_EXCEEDED where no omission can help (V7).
         """
         self.requests.append(request)
         messages = [dict(message) for message in request.messages]
         lengths = retained_lengths([message["content"] for message in messages], stored_bytes)
-        if self.takes.budget is not None and (
-            count := required_offload(lengths, self.takes.budget)
-        ):
-            raise LlmError(
-                LlmFailure(
-                    f"{count} of {len(lengths)} image(s) must be omitted",
-                    FailureCode.IMAGE_OFFLOAD_REQUIRED,
-                    offload_images=count,
-                )
-            )
+        if self.takes.budget is not None:
+            _check_budget(messages, self.takes.budget)
         body = {
             "config": dict(request.config),
             "tools": request.header.get("tools", []),
@@ -186,3 +179,20 @@ class ScriptedRoute:
     def image_tokens(self, model: str, images: Sequence[Mapping[str, Any]]) -> Sequence[int]:  # noqa: ARG002  # all models are alike
         """Return one price for every image in sight, a small one for a placeholder."""
         return [20 if is_omitted(image) else IMAGE_TOKENS for image in images]
+
+
+def _check_budget(messages: Sequence[Mapping[str, Any]], budget: ImageBudget) -> None:
+    removable: list[Any] = []
+    fixed: list[Any] = []
+    for message in messages:
+        (fixed if message["role"] == "assistant" else removable).append(message["content"])
+    lengths = retained_lengths(removable, stored_bytes)
+    staying = retained_lengths(fixed, stored_bytes)
+    try:
+        count = required_beside(lengths, staying, budget)
+    except UnavoidableExcessError as error:
+        raise LlmError(LlmFailure(str(error), FailureCode.CONTEXT_WINDOW_EXCEEDED)) from error
+    if count:
+        text = f"{count} of {len(lengths) + len(staying)} image(s) must be omitted"
+        code = FailureCode.IMAGE_OFFLOAD_REQUIRED
+        raise LlmError(LlmFailure(text, code, offload_images=count))

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from everfold.llm.budgets import ImageBudget, required_offload
+from everfold.llm.budgets import ImageBudget, UnavoidableExcessError, required_beside
 from everfold.llm.images import retained_lengths, stored_bytes
 from everfold.plugins.waterfalls import PreStepAnswer, PreStepQuestion
 from everfold.projections.image_offload.projection import INPUT_TYPES
@@ -41,12 +41,16 @@ class Planner:
         0 also when no omission can help, since the images that a model made fill the budget
         alone: the route then says so (V7).
         """
-        contents = [(seq, message["content"]) for seq, message in session.messages().items()]
-        fixed = [content for seq, content in contents if not _is_input(session, seq)]
-        if required_offload(retained_lengths(fixed, self.length_of), budget):
+        removable: list[Any] = []
+        fixed: list[Any] = []
+        for seq, message in session.messages().items():
+            (removable if _is_input(session, seq) else fixed).append(message["content"])
+        lengths = retained_lengths(removable, self.length_of)
+        staying = retained_lengths(fixed, self.length_of)
+        try:
+            return required_beside(lengths, staying, budget)
+        except UnavoidableExcessError:
             return 0
-        lengths = retained_lengths([content for _, content in contents], self.length_of)
-        return required_offload(lengths, budget)
 
 
 def _is_input(session: Session, seq: int) -> bool:
