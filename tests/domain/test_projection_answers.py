@@ -337,3 +337,12 @@ def test_an_interpreter_may_ask_for_whatever_a_payload_names(seq: Any) -> None:
     fold.plan(Event(TYPE, 0, {"seq": seq}))
 
     assert found == [(False, None)]
+
+
+def test_a_detached_fold_omits_images_of_a_message_that_no_door_would_take_r23() -> None:
+    bare = {"content": [image()]}
+    records = log(("user/message", bare), ("image/offload", omit((0, [0]))))
+
+    result = fold_surface(map(Event.of, records), composition())
+
+    assert result.messages() == [(0, {"content": [image(offloaded=True)]})]
