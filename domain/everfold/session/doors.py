@@ -186,7 +186,7 @@ def _take_one(
 def _copied(record: object, where: str) -> object:
     """Return a JSON copy of a record; its data may be as deeply nested as an append's (V1)."""
     if not isinstance(record, Mapping):
-        return record
+        return encode(record, where)[1]
     fields = {name: value for name, value in record.items() if name != "data"}
     _bytes, copy = encode(fields, where)
     if "data" in record:
