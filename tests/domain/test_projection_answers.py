@@ -37,6 +37,7 @@ from tests.domain.kit import (
     tool_result,
     user,
     view,
+    wire,
 )
 from tests.domain.retitle import TYPE, answering, retitling
 
@@ -346,3 +347,17 @@ def test_a_detached_fold_omits_images_of_a_message_that_no_door_would_take_r23()
     result = fold_surface(map(Event.of, records), composition())
 
     assert result.messages() == [(0, {"content": [image(offloaded=True)]})]
+
+
+def test_an_interpreter_is_shown_the_same_event_when_it_is_decided_and_replayed_v3() -> None:
+    seen: list[object] = []
+
+    def look(event: EventLike, _history: History) -> dict[int, Json]:
+        seen.append((event.type, event.seq, event.time, event.data, event.ignorable))
+        return {}
+
+    session = new_session(MessageProjection(TYPE, look))
+    session.append(TYPE, {"n": 3.0}, {"ignorable": True})
+
+    doors.restore(HEADER, wire(session.collect_events()), session.composition, session.means)
+    assert seen[0] == seen[1]

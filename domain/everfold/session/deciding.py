@@ -126,6 +126,7 @@ class Decider:
                 type=type_,
                 seq=seq,
                 data=freeze(copy) if self.fold.interprets(type_) else copy,
+                time=self._time_ms,
                 surface_op=surface_op,
                 source_event_seqs=sources,
                 ignorable=is_ignorable,
