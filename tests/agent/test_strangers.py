@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,46 @@ def test_the_plugins_after_one_whose_work_is_cancelled_are_asked(host: Host) -> 
     agent = host.agent(host.route(fails("INVALID_REQUEST")))
 
     result = run(agent.ask(["look", png(1)]))
+
+    assert (result.kind, asked) == ("error", ["INVALID_REQUEST"])
+
+
+def test_a_plugin_that_answers_nothing_of_use_is_named_and_passed_over(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def forgetful(question: object, ask_next: Callable[[], Awaitable[object]]) -> None:
+        await ask_next()
+
+    forgotten: Any = forgetful
+    host.mounted.waterfalls.pre_step.register("acme-forgets", forgotten)
+    agent = host.agent(host.route(says("fine")))
+
+    result = run(agent.ask("hi"))
+
+    assert (result.kind, result.text) == ("completed", "fine")
+    assert "plugin 'acme-forgets' failed in a waterfall" in caplog.text
+    assert "it answered None, which is no PreStepAnswer" in caplog.text
+
+
+def test_the_plugins_after_one_that_fails_late_are_asked_once(host: Host) -> None:
+    async def broken(
+        question: RequestErrorQuestion, ask_next: Callable[[], Awaitable[RequestErrorAnswer]]
+    ) -> RequestErrorAnswer:
+        await ask_next()
+        raise ValueError("after the others were asked")
+
+    async def counting(
+        question: RequestErrorQuestion, ask_next: Callable[[], Awaitable[RequestErrorAnswer]]
+    ) -> RequestErrorAnswer:
+        asked.append(question.failure.code)
+        return await ask_next()
+
+    asked: list[str] = []
+    host.mounted.waterfalls.request_error.register("acme-late", broken)
+    host.mounted.waterfalls.request_error.register("acme-next", counting)
+    agent = host.agent(host.route(fails("INVALID_REQUEST")))
+
+    result = run(agent.ask("hi"))
 
     assert (result.kind, asked) == ("error", ["INVALID_REQUEST"])
 

@@ -148,9 +148,14 @@ class _Named(Generic[H]):
 
 
 class Chain(Generic[H]):
-    """The handlers of one waterfall, in the order in which they are asked."""
+    """The handlers of one waterfall, in the order in which they are asked.
 
-    def __init__(self) -> None:
+    Args:
+        answers: the types of what a handler may answer.
+    """
+
+    def __init__(self, *answers: type) -> None:
+        self._answers = answers
         self._handlers: list[_Named[H]] = []
 
     def register(self, plugin: str, handler: H) -> Disposer:
@@ -167,6 +172,17 @@ class Chain(Generic[H]):
         """Return plugin and handler of each, as registered now."""
         return tuple((named.plugin, named.handler) for named in self._handlers)
 
+    def checked(self, answer: A) -> A:
+        """Return a handler's answer.
+
+        Raises:
+            TypeError: it is none of this waterfall.
+        """
+        if isinstance(answer, self._answers):
+            return answer
+        kinds = " or ".join(kind.__name__ for kind in self._answers)
+        raise TypeError(f"it answered {answer!r:.100}, which is no {kinds}")
+
 
 async def ask(
     chain: Chain[Callable[[Q, Callable[[], Awaitable[A]]], Awaitable[A]]],
@@ -177,7 +193,8 @@ async def ask(
 ) -> A:
     """Ask the handlers in turn; the default stands where nobody answers.
 
-    A handler that raises a failure is reported with its plugin's name and passed over.
+    A handler that raises a failure, or answers what is no answer, is reported with its plugin's name
+    and passed over. Those after it are asked once, also if it had asked them before it failed.
     """
     handlers = chain.handlers()
 
@@ -185,14 +202,20 @@ async def ask(
         if position == len(handlers):
             return default
         plugin, handler = handlers[position]
+        passed_on: list[A] = []
+
+        async def ask_next() -> A:
+            passed_on.append(await ask_from(position + 1))
+            return passed_on[-1]
+
         try:
-            return await handler(question, lambda: ask_from(position + 1))
+            return chain.checked(await handler(question, ask_next))
         except BaseException as error:
             # A plugin may raise anything; it must not take the turn down.
             if not is_failure(error):
                 raise
             report(plugin, error)
-            return await ask_from(position + 1)
+            return passed_on[-1] if passed_on else await ask_next()
 
     return await ask_from(0)
 
@@ -206,7 +229,7 @@ def ask_now(chain: Chain[Callable[[Q, Callable[[], A]], A]], question: Q, defaul
             return default
         plugin, handler = handlers[position]
         try:
-            return handler(question, lambda: ask_from(position + 1))
+            return chain.checked(handler(question, lambda: ask_from(position + 1)))
         except Exception as error:
             error.add_note(f"raised by plugin {plugin!r} in a waterfall")
             raise
@@ -218,6 +241,6 @@ class Waterfalls:
     """The chains that plugins may join."""
 
     def __init__(self) -> None:
-        self.request_error: Chain[RequestErrorHandler] = Chain()
-        self.summary_error: Chain[SummaryErrorHandler] = Chain()
-        self.pre_step: Chain[PreStepHandler] = Chain()
+        self.request_error: Chain[RequestErrorHandler] = Chain(Retry, type(None))
+        self.summary_error: Chain[SummaryErrorHandler] = Chain(bool)
+        self.pre_step: Chain[PreStepHandler] = Chain(PreStepAnswer)
