@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 import pytest
 
-from everfold.agent.agent import Agent
 from everfold.agent.errors import AgentClosedError
-from everfold.agent.settings import AgentSettings
 from everfold.agent.sync import SyncAgent
 from everfold.llm.chunks import TextDelta
 from everfold.llm.failure import FailureCode
 from everfold.llm.route import LlmRequest
+from everfold.plugins.waterfalls import PreStepAnswer, PreStepQuestion
 from everfold.routes.replay import Exchange, ReplayRoute, exchanges_of
 from everfold.routes.scripted import ScriptedRoute, calls, fails, hangs, says
 from everfold.session.errors import SessionNotFoundError
 from everfold.session.events import Recorded
-from tests.agent.kit import MODEL, PATIENCE_S, Host, png, run, shown
+from tests.agent.kit import PATIENCE_S, Host, png, run, shown
 
 
 def test_the_blocking_agent_gives_the_same_results(host: Host) -> None:
@@ -35,6 +34,21 @@ def test_the_blocking_agent_raises_what_the_agent_raises(host: Host) -> None:
         pytest.raises(SessionNotFoundError),
     ):
         agent.ask("hi")
+
+
+def test_a_plugin_that_exits_ends_the_blocked_ask_and_not_the_agent(host: Host) -> None:
+    async def leaving(question: PreStepQuestion, ask_next: object) -> PreStepAnswer:
+        raise SystemExit(4)
+
+    leave = host.mounted.waterfalls.pre_step.register("acme-exits", leaving)
+    with SyncAgent(host.agent(host.route(says("hello")))) as agent:
+        with pytest.raises(SystemExit):
+            agent.ask("hi")
+        leave()
+
+        result = agent.ask("again")
+
+    assert (result.kind, result.text) == ("completed", "hello")
 
 
 def test_a_blocked_ask_is_cancelled_from_another_thread(host: Host) -> None:
@@ -222,9 +236,7 @@ def test_closing_hangs_up_what_its_routes_keep_open(host: Host) -> None:
         async def close(self) -> None:
             closed.append(threading.current_thread() is not threading.main_thread())
 
-    sessions, route = host.sessions, Connected([says("hello")])
-    agent = Agent(sessions, host.new_session(), route, AgentSettings(MODEL))
-    with SyncAgent(agent) as blocking:
-        blocking.ask("hi")
+    with SyncAgent(host.agent(Connected([says("hello")]))) as agent:
+        agent.ask("hi")
 
     assert closed == [True]

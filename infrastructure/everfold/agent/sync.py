@@ -33,9 +33,8 @@ class SyncAgent:
         self._works: set[asyncio.Task[Any]] = set()
         self._closing, self._gate = threading.RLock(), threading.Lock()
         self._is_closed = False
-        self._thread = threading.Thread(
-            target=self._loop.run_forever, name="everfold agent", daemon=True
-        )
+        self._is_running = True
+        self._thread = threading.Thread(target=self._turn_over, name="everfold agent", daemon=True)
         self._thread.start()
 
     def ask(
@@ -77,9 +76,22 @@ class SyncAgent:
             with self._gate:
                 self._is_closed = True
             self._answered(self._begun(self._end()))
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._stop)
             self._thread.join()
             self._loop.close()
+
+    def _turn_over(self) -> None:
+        """Run the loop until it is stopped, whatever a plugin raises through it.
+
+        A task that raises SystemExit ends the loop's run; who waits for the task is told by the next.
+        """
+        while self._is_running:
+            with suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
+
+    def _stop(self) -> None:
+        self._is_running = False
+        self._loop.stop()
 
     async def _end(self) -> None:
         await self.agent.close()
