@@ -15,7 +15,7 @@ from everfold.host.access import HostedSession
 from everfold.host.opening import open_sessions
 from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Chunk
-from everfold.llm.route import Capabilities, LlmRequest, Prepared, Route
+from everfold.llm.route import Capabilities, LlmRequest, Prepared, Route, hang_up
 from everfold.plugins.plugin import Plugin
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.projections.image_offload.plugin import plugin as image_offload
@@ -77,6 +77,9 @@ class Checking:
 
     def image_tokens(self, model: str, images: Sequence[Mapping[str, Any]]) -> Sequence[int]:
         return self.route.image_tokens(model, images)
+
+    async def close(self) -> None:
+        await hang_up([self.route])
 
 
 class Mounted:
