@@ -100,6 +100,7 @@ def audit(
         on_step: is told what each event did, as it is walked; up to the first unreadable one.
 
     Raises:
+        IdError: no session can have this id.
         SessionNotFoundError: there is no such session.
         StoreError: the database failed.
     """

@@ -10,6 +10,7 @@ from everfold.session.errors import SessionError, SessionNotFoundError
 from everfold.session.events import EventLike, Recorded
 from everfold.session.frozen import Json
 from everfold.session.ids import HEADER_VERSION, seq_of
+from everfold.session.ids import session_id as checked_id
 from everfold.session.ports import SessionStore
 from everfold.session.state import SessionState, StateFold
 from everfold.session.surface import Surface
@@ -68,10 +69,11 @@ def requests(store: SessionStore, session_id: str, composition: Composition) -> 
     of it by a header of its own.
 
     Raises:
+        IdError: no session can have this id.
         SessionNotFoundError: there is no such session.
         SessionError: an event cannot be read or folded; the requests before it were yielded.
     """
-    version = store.version(session_id)
+    version = store.version(checked_id(session_id))
     if version < HEADER_VERSION:
         raise SessionNotFoundError(session_id)
     reading = _Reading(composition)

@@ -15,6 +15,7 @@ from everfold.session.errors import SessionError, SessionNotFoundError
 from everfold.session.events import ABSENT, CREATED_TOPIC, Recorded, placement_bytes, state_bytes
 from everfold.session.frozen import Json
 from everfold.session.ids import HEADER_VERSION, seq_of, version_of
+from everfold.session.ids import session_id as checked_id
 from everfold.session.lossless import encode
 from everfold.session.payload import check_payload
 from everfold.session.ports import SessionStore
@@ -71,6 +72,7 @@ class Walk:
         upto: stream version to stop at; the stream's last one if None.
 
     Raises:
+        IdError: no session can have this id.
         SessionNotFoundError: there is no such stream.
     """
 
@@ -82,7 +84,7 @@ class Walk:
         *,
         upto: int | None = None,
     ) -> None:
-        self.session_id = session_id
+        self.session_id = checked_id(session_id)
         self.last_version = store.version(session_id) if upto is None else upto
         if self.last_version < HEADER_VERSION:
             raise SessionNotFoundError(session_id)
