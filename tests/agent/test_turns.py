@@ -5,7 +5,7 @@ import pytest
 from everfold.agent.settings import Limits
 from everfold.llm.chunks import TextDelta
 from everfold.llm.failure import FailureCode
-from everfold.routes.scripted import calls, fails, says
+from everfold.routes.scripted import Reply, calls, fails, says
 from everfold.session.errors import EventIdReusedError, SessionNotFoundError
 from tests.agent.kit import Host, Watching, png, run, shown
 
@@ -224,6 +224,25 @@ def test_a_failed_turn_is_closed_and_a_later_one_works_s7(host: Host) -> None:
     assert (result.kind, result.failure.message) == ("error", "no key")
     assert result.advice == "check the key of this route"
     assert run(agent.ask("again")).text == "ok"
+
+
+@pytest.mark.parametrize(
+    ("failure", "command"),
+    [
+        (fails(FailureCode.INVALID_REQUEST), "`everfold omit {id} SEQ:INDEX`"),
+        (fails(FailureCode.UNSUPPORTED_CONTENT), "`everfold omit {id} SEQ:INDEX`"),
+        (fails(FailureCode.RATE_LIMIT, retry_after_ms=3_600_000), "60 minutes"),
+    ],
+)
+def test_advice_names_commands_that_there_are_and_how_long_to_wait(
+    host: Host, failure: Reply, command: str
+) -> None:
+    agent = host.agent(host.route(failure))
+
+    result = run(agent.ask("hi"))
+
+    assert result.advice is not None
+    assert command.format(id=agent.session_id) in result.advice
 
 
 def test_an_answer_longer_than_the_limit_is_kept_up_to_it(host: Host) -> None:

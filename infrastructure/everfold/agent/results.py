@@ -19,11 +19,13 @@ _ADVICE = {
         "no more images can be omitted automatically; `everfold images {id}` lists them"
     ),
     FailureCode.INVALID_REQUEST: (
-        "the provider refuses something in the history; `everfold images {id}` lists the images "
-        "and omits chosen ones, `everfold compact {id}` replaces old messages by a summary"
+        "the provider refuses something in the history; `everfold images {id}` lists the images, "
+        "`everfold omit {id} SEQ:INDEX` omits one, `everfold compact {id}` replaces old messages "
+        "by a summary"
     ),
     FailureCode.UNSUPPORTED_CONTENT: (
-        "choose a route that takes this content, or omit it with `everfold images {id}`"
+        "choose a route that takes this content, or omit it: `everfold images {id}` lists the "
+        "images, `everfold omit {id} SEQ:INDEX` omits one"
     ),
 }
 
@@ -61,6 +63,9 @@ class TurnResult:
         """What a person can do about a failure, None where there is nothing to say."""
         if self.failure is None:
             return None
+        wait_ms = self.failure.provider_retry_after_ms
+        if self.failure.code == FailureCode.RATE_LIMIT and wait_ms is not None:
+            return f"the provider asks to wait {_duration(wait_ms)}; then say something to go on"
         advice = {str(code): text for code, text in _ADVICE.items()}.get(str(self.failure.code))
         return None if advice is None else advice.format(id=self.session_id)
 
@@ -131,3 +136,9 @@ def _sum(left: Usage | None, right: Usage | None) -> Usage | None:
     one, other = left.to_json(), right.to_json()
     total = {name: one.get(name, 0) + other.get(name, 0) for name in one | other}
     return usage_from_json(total)
+
+
+def _duration(milliseconds: int) -> str:
+    """Return a time to wait in words, rounded up."""
+    seconds = -(-milliseconds // 1000)
+    return f"{seconds} seconds" if seconds < 120 else f"{-(-seconds // 60)} minutes"

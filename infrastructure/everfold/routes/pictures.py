@@ -149,7 +149,7 @@ def _unreadable(error: Exception) -> LlmError:
     return LlmError(
         LlmFailure(
             f"an image cannot be sent: {error}; put its bytes back, or omit it with "
-            "'everfold images SESSION omit'",
+            "`everfold omit SESSION SEQ:INDEX`",
             FailureCode.UNSUPPORTED_CONTENT,
         )
     )
