@@ -117,6 +117,16 @@ def test_no_secret_stands_in_a_failure_i4(text: str) -> None:
     assert not any(secret in shown for secret in ("0000aaaa", "klm", "my-own-secret"))
 
 
+@pytest.mark.parametrize(("status", "text"), [(500, "no"), (413, "request too large")])
+def test_no_secret_stands_in_a_request_id_i4(status: int, text: str) -> None:
+    refusal = Refusal(status, text, request_id="req my-own-secret sk-test-0000aaaa1111")
+    sent = Sent({}, 1001, (SentImage(300, 400, 9),), ImageBudget())
+
+    failure = failure_of(refusal, sent, RouteLimits(), ("my-own-secret",))
+
+    assert failure.request_id == "req [secret] [secret]"
+
+
 def test_a_long_page_is_cut_to_one_valid_line() -> None:
     shown = scrubbed("<html>\n\x1b[31m\ud800" + "x" * 9000)
 

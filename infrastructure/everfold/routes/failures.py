@@ -4,6 +4,7 @@ import math
 import re
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -54,6 +55,8 @@ def failure_of(
 ) -> LlmFailure:
     """Return the failure that a refused request is; its own "too large" is understood (`rejections`)."""
     said = _said(refusal, secrets)
+    if refusal.request_id is not None:
+        refusal = replace(refusal, request_id=scrubbed(refusal.request_id, secrets))
     found = recognised(refusal, sent, limits, said)
     if found is not None:
         return found
