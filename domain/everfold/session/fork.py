@@ -20,7 +20,12 @@ from everfold.session.session import created_event
 from everfold.session.session_header import child_header
 from everfold.session.state import END_SEED
 
-TURN_TOPICS = ("turn/start", "turn/end")
+TURN_TOPICS = tuple(
+    topic_of(type_, ignorable=ignorable)
+    for type_ in ("turn/start", "turn/end")
+    for ignorable in (False, True)
+)
+"""Topics of the events that bound turns; `ignorable` exempts a known type from nothing (R48)."""
 
 _ONE_BY_ONE = 8
 """So many ids are tried in turn before whole stretches are passed over."""
