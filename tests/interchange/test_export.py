@@ -140,11 +140,12 @@ def test_an_export_takes_its_place_complete_and_for_its_owner_alone(
     finally:
         os.umask(before)
 
-    assert result.path == folder / "session-1.v3.jsonl"
-    assert result.path.read_bytes() == content
-    assert result.path.stat().st_mode & 0o777 == 0o600
+    path = folder / "session-1.v3.jsonl"
+    assert result.path == path
+    assert path.read_bytes() == content
+    assert path.stat().st_mode & 0o777 == 0o600
     assert result.event_count == content.count(b"\n") - 1
-    assert list(folder.iterdir()) == [result.path]
+    assert list(folder.iterdir()) == [path]
 
 
 def test_a_file_that_is_there_is_not_overwritten(
