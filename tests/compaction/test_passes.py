@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everfold.llm.failure import FailureCode
+from everfold.llm.route import Capabilities
 from everfold.projections.compaction.engine import Compacted
 from everfold.projections.compaction.errors import CompactionSummaryError
 from everfold.projections.compaction.job import CompactionWish
@@ -54,6 +55,22 @@ def test_d13_80k_tokens_are_summarised_by_a_model_of_32k_in_three_calls(
     assert outcome.passes == len(route.sent) == 3
     assert route.refused == 0
     assert sum(message_price(m) for _, m in shown(access)) < 10_000
+
+
+@pytest.mark.parametrize("takes_it", [False, True])
+def test_pictures_that_a_model_made_are_named_for_a_summariser_that_takes_none(
+    store: SessionStore, a_route: RouteMaker, takes_it: bool
+) -> None:
+    picture = {"type": "image", "attachment": {**image(7)["attachment"], "name": "boat.png"}}
+    drawn = [("assistant/message", assistant("drawn", text("here"), picture))]
+    access = hosted(store, log(*prompted(), *turn(1, size=4000), *drawn, *turn(2), *turn(3)))
+    route = a_route(takes=Capabilities(user_images=True, assistant_images=takes_it))
+
+    done(run(compactor(route, keep_tokens=0).compact(access, CompactionWish())))
+
+    sent = next(m for m in route.requests[0].messages if m["id"] == "drawn")
+    second = picture if takes_it else text("[image boat.png]")
+    assert list(sent["content"]) == [text("here"), second]
 
 
 def test_d13_each_pass_carries_the_summary_of_those_before(

@@ -8,7 +8,12 @@ from typing import Any, Literal
 from everfold.llm.route import Route
 from everfold.plugins.waterfalls import Cancellation
 from everfold.projections.compaction.errors import CompactionChangedError, CompactionError
-from everfold.projections.compaction.requests import SummaryInput, Unit
+from everfold.projections.compaction.requests import (
+    Message,
+    SummaryInput,
+    Unit,
+    with_pictures_named,
+)
 from everfold.projections.compaction.selection import PricedNode, PricedSurface, Span
 from everfold.projections.compaction.settings import CompactionSettings
 from everfold.projections.token_meter.meter import window_of
@@ -216,7 +221,16 @@ class Job:
         units = []
         for start, end in pairwise(edges):
             nodes = self.surface.nodes[start:end]
-            messages = tuple(node.message for node in nodes if node.message is not None)
+            messages = tuple(
+                self._given(node.message) for node in nodes if node.message is not None
+            )
             if messages:
                 units.append(Unit(messages, self.surface.price(start, end)))
         return units
+
+    def _given(self, message: Message) -> Message:
+        """Return a message as the summariser can be given it: a refused picture must not lock history in."""
+        if message["role"] != "assistant":
+            return message
+        takes = self.model.route.capabilities(str(self.model.config["model"]))
+        return message if takes.assistant_images else with_pictures_named(message)

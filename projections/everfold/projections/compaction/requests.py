@@ -151,6 +151,27 @@ def shortened(unit: Unit, room: int) -> Unit:
     return Unit((message,), message_price(message))
 
 
+def with_pictures_named(message: Message) -> Message:
+    """Return a message whose pictures are only named; it is the same object if it holds none."""
+    blocks = message["content"]
+    if not any(_is_picture(block) for block in blocks):
+        return message
+    named = [_text(_name_of(block)) if _is_picture(block) else block for block in blocks]
+    return {**message, "content": named}
+
+
+def _is_picture(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "image"
+
+
+def _name_of(block: Any) -> str:
+    """Return what stands for a block that has no text."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    attachment = block.get("attachment") if isinstance(block, dict) else None
+    name = attachment.get("name") if isinstance(attachment, dict) else None
+    return f"[{kind or 'block'}{f' {name}' if isinstance(name, str) else ''}]"
+
+
 def _cut(text: str, kept: int) -> str:
     if utf16_length(text) <= kept:
         return text
@@ -167,9 +188,7 @@ def _lines(message: Message) -> Iterator[str]:
         if kind in ("text", "reasoning") and isinstance(block.get("text"), str):
             yield block["text"]
         else:
-            attachment = block.get("attachment") if isinstance(block, dict) else None
-            name = attachment.get("name") if isinstance(attachment, dict) else None
-            yield f"[{kind or 'block'}{f' {name}' if isinstance(name, str) else ''}]"
+            yield _name_of(block)
 
 
 def _carried(made_of: SummaryInput, previous: Sequence[Any]) -> Message:
