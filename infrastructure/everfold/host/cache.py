@@ -19,14 +19,12 @@ class Entry:
         state: the committed state; a value.
         first_live_seq: the seq after the events that were there when this host first saw it (R157).
         snapshot_seq: the `next_seq` of the newest snapshot known.
-        is_publishing: whether a publication of this session runs now.
     """
 
     header: Mapping[str, Json]
     state: SessionState
     first_live_seq: int = 0
     snapshot_seq: int = 0
-    is_publishing: bool = False
     conversations: ConversationCache = field(default_factory=ConversationCache)
     lock: threading.RLock = field(default_factory=threading.RLock)
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from threading import get_ident
 from typing import Protocol
 
 from everfold.host.cache import Entry, EntryCache
@@ -71,6 +72,7 @@ class Sessions:
         self.means = system_means() if means is None else means
         self.publications: list[Publication] = []
         self.observers: list[Observer] = []
+        self._publishing: set[tuple[int, str]] = set()
         self._loader = Loader(store, composition, self.means, snapshot_every=snapshot_every)
         self._forker = Forker(store, composition, self.means, self._loader)
         self._cache = EntryCache(cached, self._loader)
@@ -217,7 +219,7 @@ class Sessions:
         """
         entry = self._cache.get(wanted_id)
         with entry.lock:
-            if entry.is_publishing:
+            if (get_ident(), wanted_id) in self._publishing:
                 raise ReentrantAppendError(
                     f"session {wanted_id!r} is publishing a batch; append after it"
                 )
@@ -249,7 +251,7 @@ class Sessions:
                 if not self._is_stale(entry, refusal):
                     raise
                 continue
-            self._publish(entry, session, decision)
+            self._publish(session, decision)
             try:
                 self.store.append(decision.events, key=wishes[0].event_id)
             except ConflictError as conflict:
@@ -294,15 +296,17 @@ class Sessions:
             raise EventIdReusedError(session.id, key)
         return stored
 
-    def _publish(self, entry: Entry, session: Session, decision: Decision) -> None:
+    def _publish(self, session: Session, decision: Decision) -> None:
         if not self.publications:
             return
+        # Not beside the session in memory: that may be dropped and loaded again meanwhile.
+        publishing = (get_ident(), session.id)
         try:
-            entry.is_publishing = True
+            self._publishing.add(publishing)
             for publication in tuple(self.publications):
                 publication(session, decision.events)
         finally:
-            entry.is_publishing = False
+            self._publishing.discard(publishing)
 
     def _tell(self, wanted_id: SessionId, events: Sequence[Recorded]) -> None:
         for observer in tuple(self.observers):
