@@ -231,6 +231,7 @@ def test_a_failed_turn_is_closed_and_a_later_one_works_s7(host: Host) -> None:
     [
         (fails(FailureCode.INVALID_REQUEST), "`everfold omit {id} SEQ:INDEX`"),
         (fails(FailureCode.UNSUPPORTED_CONTENT), "`everfold omit {id} SEQ:INDEX`"),
+        (fails(FailureCode.UNSUPPORTED_CONTENT), "`everfold fork {id} --at SEQ`"),
         (fails(FailureCode.RATE_LIMIT, retry_after_ms=3_600_000), "60 minutes"),
     ],
 )

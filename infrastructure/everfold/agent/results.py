@@ -25,7 +25,9 @@ _ADVICE = {
     ),
     FailureCode.UNSUPPORTED_CONTENT: (
         "choose a route that takes this content, or omit it: `everfold images {id}` lists the "
-        "images, `everfold omit {id} SEQ:INDEX` omits one"
+        "images, `everfold omit {id} SEQ:INDEX` omits one of a user or a tool; older messages go "
+        "into a summary with `everfold compact {id}`, and `everfold fork {id} --at SEQ` makes a "
+        "copy from before it"
     ),
 }
 
