@@ -376,3 +376,9 @@ def test_an_interpreter_that_comes_between_plan_and_apply_is_late_v3() -> None:
 
     with pytest.raises(ProjectionChangedError, match="registered after events of that type"):
         fold.state().check_projections(composition)
+
+
+@pytest.mark.parametrize("stranger", ["image-offload", None])
+def test_what_is_no_plugin_is_named(stranger: object) -> None:
+    with pytest.raises(PluginError, match="not an everfold Plugin"), scope(Composition(), stranger):  # type: ignore[arg-type]  # the point of the test
+        raise AssertionError("it was let in")

@@ -83,7 +83,12 @@ def scope(composition: Composition, plugin: Plugin) -> Iterator[Composition]:
         yield composition
 
 
-def _check(plugin: Plugin) -> None:
+def _check(plugin: object) -> None:
+    if not isinstance(plugin, Plugin):
+        raise PluginError(
+            str(plugin),
+            f"is {type(plugin).__name__}, not an everfold Plugin; find_plugins() gives those",
+        )
     if not plugin.name:
         raise PluginError(plugin.name, "has no name")
     for projection in plugin.projections:

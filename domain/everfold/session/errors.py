@@ -217,7 +217,7 @@ class SessionExistsError(SessionError):
 
     def __init__(self, session_id: str, *, deleted: bool = False) -> None:
         what = "belonged to a session that was deleted" if deleted else "is taken"
-        super().__init__(f"session id {session_id!r} {what}")
+        super().__init__(f"session id {session_id!r} {what}; choose another one")
         self.session_id = session_id
 
 

@@ -44,7 +44,10 @@ _OS_MEANING: dict[int, type[StoreError]] = {
 _MEANING: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (StoreBusyError, "another program held the database for the whole wait"),
     sqlite3.SQLITE_LOCKED: (StoreBusyError, "another connection holds the database"),
-    sqlite3.SQLITE_READONLY: (StoreReadOnlyError, "the file or its folder may not be written"),
+    sqlite3.SQLITE_READONLY: (
+        StoreReadOnlyError,
+        "the file or its folder may not be written; to read it, copy it to where it may",
+    ),
     sqlite3.SQLITE_PERM: (StoreReadOnlyError, "access denied"),
     sqlite3.SQLITE_FULL: (StoreFullError, "the disk is full; nothing of this was stored"),
     sqlite3.SQLITE_IOERR: (StoreUnavailableError, "the disk cannot be read or written"),
