@@ -263,6 +263,7 @@ def test_a_provider_that_is_not_there_is_named(
 
     assert result.failure is not None
     assert result.failure.code == FailureCode.TRANSPORT
+    assert "127.0.0.1:9" in result.failure.message
 
 
 def test_every_kind_of_fault_in_one_session_leaves_it_usable(

@@ -136,6 +136,7 @@ def test_a_refused_connection_is_a_transport_failure(
     for make in WIRES.values():
         failure = Talk(make(nobody, versions, tmp_path)).failure(HI)
         assert failure.code == FailureCode.TRANSPORT
+        assert failure.message.startswith(f"the connection to 127.0.0.1:{port} failed: ")
 
 
 def test_a_malformed_chunk_is_named(fake: StrictFake, make_talk: MakeTalk) -> None:

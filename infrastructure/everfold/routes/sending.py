@@ -155,7 +155,9 @@ class Sender:
             raise LlmError(self._refused(error, about)) from None
         except (errors.connection, *errors.transport) as error:
             reason = scrubbed(f"{error} {error.__cause__ or ''}", self.secrets)
-            failure = LlmFailure(f"the connection failed: {reason}", FailureCode.TRANSPORT)
+            failure = LlmFailure(
+                f"the connection{_server_of(error)} failed: {reason}", FailureCode.TRANSPORT
+            )
             raise LlmError(failure) from None
         except errors.other as error:
             body = getattr(error, "body", None) or str(error)
@@ -232,6 +234,16 @@ class ClientPerLoop:
             client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
+
+
+def _server_of(error: Exception) -> str:
+    """Return which server an SDK could not talk to, without anything secret in its URL; "" if unknown."""
+    try:
+        request: Any = getattr(error, "request", None)
+        address: bytes = request.url.netloc
+    except (RuntimeError, AttributeError):
+        return ""
+    return f" to {address.decode('ascii', 'replace')}"
 
 
 def malformed(reason: str, secrets: Sequence[str] = ()) -> LlmFailure:
