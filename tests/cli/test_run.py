@@ -228,6 +228,16 @@ def test_a_prompt_may_be_piped_in(url: str) -> None:
     assert (outcome.status, outcome.out) == (0, "You said 'What is\\nthis?'; I see 0 image(s).\n")
 
 
+def test_calls_of_one_id_are_said_to_be_repaired(url: str, tmp_path: Path) -> None:
+    twice = {"calls": [{"id": "c", "name": "no", "arguments": {}}] * 2}
+    profile = scripted(tmp_path, twice, {"text": "done"})
+
+    outcome = run_process("run", "go", "--store", url, "--profile", str(profile))
+
+    assert "[repaired: id 'c' made unique]" in outcome.err
+    assert "Unicode" not in outcome.err
+
+
 def test_a_prompt_that_is_not_valid_unicode_is_repaired_and_kept(url: str) -> None:
     outcome = run_process("run", "-", "--store", url, stdin=b"caf\xe9")
 

@@ -127,8 +127,11 @@ def _result(event: Recorded) -> Iterator[str]:
     yield " ".join(line.strip() for line in lines)[:_WIDTH]
 
 
-def _repaired(event: Recorded) -> Iterator[str]:  # noqa: ARG001  # every teller is given its event
-    yield "text that is not valid Unicode was repaired"
+def _repaired(event: Recorded) -> Iterator[str]:
+    for reason in sorted({str(place["reason"]) for place in event.data["places"]}):
+        is_text = "surrogate" in reason
+        said = "text that is not valid Unicode was repaired" if is_text else f"repaired: {reason}"
+        yield said[:_WIDTH]
 
 
 _TELLERS: dict[str, Callable[[Recorded], Iterator[str]]] = {
