@@ -76,9 +76,23 @@ def test_every_refusal_notes_the_index_r12() -> None:
     assert caught.value.__notes__ == ["event 0 of the seed"]
 
 
-def test_json_is_checked_before_the_envelope_r11() -> None:
+def test_a_seed_is_copied_before_its_envelope_is_looked_at_r11() -> None:
     with pytest.raises(LosslessError, match=r"event 0\.data\[0\] is nan"):
+        seed([record("todo/write", 5, [float("nan")], extra=1)])
+
+
+def test_a_restored_record_is_not_copied_so_its_envelope_comes_first_r11_r148() -> None:
+    with pytest.raises(EnvelopeError, match="the field 'extra'"):
         restore([record("todo/write", 5, [float("nan")], extra=1)])
+    with pytest.raises(EnvelopeError, match="seq -0"):
+        restore([{**record("todo/write", 0, {}), "seq": -0.0}])
+
+
+def test_a_restored_marker_that_is_no_json_is_a_malformed_marker_r43() -> None:
+    marker = {"op": "replace", "startSeq": float("nan"), "endSeq": 0}
+
+    with pytest.raises(SurfaceOpError):
+        restore([record("user/message", 0, user(), surfaceOp=marker)])
 
 
 def test_the_payload_is_checked_before_the_sequence_r11() -> None:

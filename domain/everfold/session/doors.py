@@ -4,7 +4,7 @@ Everything is checked once, here: JSON, envelope, payload, message shape, vocabu
 projections. What comes out is a new session whose rows wait to be stored.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from everfold.session.composition import Composition
@@ -63,7 +63,7 @@ def seed(
     Raises:
         SessionError: an event, then the header, or the cut is refused (R11, R149).
     """
-    state, rows = _take(_id_of(header), records, composition, means)
+    state, rows = _take(_id_of(header), records, composition, means, _copied)
     checked, created = _header(header, means)
     is_fork = checked["isSeeded"]
     count = state.next_seq if is_fork and inherited_count is None else inherited_count or 0
@@ -91,7 +91,7 @@ def restore(
         SessionError: the header, an event, or the cut is refused (R149).
     """
     checked, created = _header(header, means)
-    state, rows = _take(checked["id"], records, composition, means)
+    state, rows = _take(checked["id"], records, composition, means, _adopted)
     if inherited_count is None:
         check_inherited_cut(checked, state)
     count = state.inherited_count if inherited_count is None else inherited_count
@@ -147,13 +147,15 @@ def _take(
     records: Iterable[Mapping[str, Json]],
     composition: Composition,
     means: DecisionMeans,
+    read: Callable[[object, str], Event],
 ) -> tuple[SessionState, list[Recorded]]:
     fold = StateFold(SessionState.empty(), composition)
     batch = means.new_id()
     rows = []
     for index, record in enumerate(records):
         try:
-            rows.append(_take_one(stream_id, index, record, fold, means, batch))
+            event = read(record, f"event {index}")
+            rows.append(_take_one(stream_id, index, event, fold, means, batch))
         except SessionError as error:
             # By its place, not by what it says of itself (R12).
             error.seq = index
@@ -165,13 +167,11 @@ def _take(
 def _take_one(
     stream_id: str,
     index: int,
-    record: Mapping[str, Json],
+    event: Event,
     fold: StateFold,
     means: DecisionMeans,
     batch: str,
 ) -> Recorded:
-    where = f"event {index}"
-    event = check_record(_copied(record, where), where)
     fold.check_known(event.type, ignorable=event.ignorable)
     check_payload(event.type, event.data, event.seq)
     plan = fold.surface.plan(_frozen(event, fold))
@@ -183,15 +183,39 @@ def _take_one(
     return recorded
 
 
-def _copied(record: object, where: str) -> object:
-    """Return a JSON copy of a record; its data may be as deeply nested as an append's (V1)."""
+def _copied(record: object, where: str) -> Event:
+    """Read a record of a seed: the copy, so its JSON, comes before the envelope (R11).
+
+    Its data may be as deeply nested as an append's (V1).
+    """
     if not isinstance(record, Mapping):
-        return encode(record, where)[1]
+        encode(record, where)
+        return check_record(record, where)
     fields = {name: value for name, value in record.items() if name != "data"}
     _bytes, copy = encode(fields, where)
     if "data" in record:
         copy["data"] = encode(record["data"], f"{where}.data")[1]
-    return copy
+    return check_record(copy, where)
+
+
+def _adopted(record: object, where: str) -> Event:
+    """Read a record of a stored log: adopted as it is, so its envelope comes first (R11, R148).
+
+    The JSON of the data is checked all the same (V1); that of a message's placement by the surface
+    rules, which name it better.
+    """
+    plain = dict(record) if isinstance(record, Mapping) else record
+    event = check_record(plain, where)
+    encode(event.type, f"{where}.type")
+    data = encode(event.data, f"{where}.data")[1]
+    if event.type not in MESSAGE_TYPES:
+        for name, value in (
+            ("surfaceOp", event.surface_op),
+            ("sourceEventSeqs", event.source_event_seqs),
+        ):
+            if value is not ABSENT:
+                encode(value, f"{where}.{name}")
+    return replace(event, data=data)
 
 
 def _frozen(event: Event, fold: StateFold) -> Event:
