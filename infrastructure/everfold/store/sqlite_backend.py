@@ -197,10 +197,10 @@ class SqliteBackend:
                 "INSERT OR REPLACE INTO stored_snapshots VALUES (?, ?, ?, ?)", (stream_id, *row)
             )
             connection.execute(
-                "DELETE FROM stored_snapshots WHERE originator_id = ?1 AND originator_version < ("
-                " SELECT originator_version FROM stored_snapshots WHERE originator_id = ?1"
+                "DELETE FROM stored_snapshots WHERE originator_id = ? AND originator_version < ("
+                " SELECT originator_version FROM stored_snapshots WHERE originator_id = ?"
                 " ORDER BY originator_version DESC LIMIT 1 OFFSET 1)",
-                (stream_id,),
+                (stream_id, stream_id),
             )
 
     def select_snapshot(self, stream_id: str, upto: int | None) -> Row | None:
