@@ -35,6 +35,7 @@ def test_the_schema_is_made_when_it_is_opened(postgres_url: str) -> None:
     assert tables(postgres_url) == {
         "attachment_schema",
         "attachment_objects",
+        "attachment_uploads",
         "attachment_version_bytes",
         "attachment_versions",
     }
@@ -72,7 +73,19 @@ def test_several_that_start_at_once_make_one_schema(postgres_url: str) -> None:
         assert store.page() == ids
     with connect(postgres_url) as connection:
         cursor = connection.execute("SELECT version FROM attachment_schema")
-        assert cursor.fetchall() == [(1,)]
+        assert cursor.fetchall() == [(1,), (2,)]
+
+
+def test_a_schema_of_the_first_version_is_brought_to_this_one(postgres_url: str) -> None:
+    with PostgresAttachments(postgres_url) as store:
+        id_ = store.put(b"x")
+    with connect(postgres_url) as connection:
+        connection.execute("DROP TABLE attachment_uploads")
+        connection.execute("DELETE FROM attachment_schema WHERE version = 2")
+
+    with PostgresAttachments(postgres_url) as store:
+        assert store.read(id_) == b"x"
+    assert "attachment_uploads" in tables(postgres_url)
 
 
 def test_tables_of_another_program_are_left_alone(postgres_url: str) -> None:

@@ -86,6 +86,22 @@ def test_attachments_lie_where_the_profile_says(tmp_path: Path) -> None:
     assert FileAttachments(tmp_path / "elsewhere").sizes().count == 1
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_every_process_uses_the_uploads_of_the_others(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres_url")
+    with strict_fake() as fake:
+        for _ in range(2):
+            given = provided(fake, adapter="openai-responses")
+            with open_profile(given, store=url, environ={"FAKE_KEY": KEY}) as host:
+                ask(host, "look", ImageData(img(300), "a.png"))
+
+        assert (len(fake.calls), fake.upload_count) == (2, 1)
+
+
 def test_attachments_of_a_postgres_store_are_on_its_server(postgres_url: str) -> None:
     with open_profile(profile(), store=postgres_url) as host:
         ref = host.admit([ImageData(img(300), "a.png")])[0]

@@ -2,19 +2,28 @@
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from everfold.attachments.ids import id_of
+from everfold.attachments.postgres import PostgresAttachments
+from everfold.routes.postgres_uploads import PostgresUploads
 from everfold.routes.uploads import FileUploads, MemoryUploads, UploadBook, account_of
 
 ONE, TWO = id_of(b"one"), id_of(b"two")
 
 
-@pytest.fixture(params=["files", "memory"])
-def book(request: pytest.FixtureRequest, tmp_path: Path) -> UploadBook:
-    return FileUploads(tmp_path) if request.param == "files" else MemoryUploads()
+@pytest.fixture(params=["files", "memory", "postgres"])
+def book(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UploadBook]:
+    if request.param == "postgres":
+        url: str = request.getfixturevalue("postgres_url")
+        with PostgresAttachments(url), closing(PostgresUploads(url)) as kept:
+            yield kept
+    else:
+        yield FileUploads(tmp_path) if request.param == "files" else MemoryUploads()
 
 
 def test_an_upload_is_found_by_its_account_alone(book: UploadBook) -> None:
@@ -105,3 +114,14 @@ def test_a_record_that_is_not_written_leaves_nothing_behind(
     FileUploads(tmp_path).note("account", id_of(b"picture"), "file-1")
 
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_book_that_does_not_answer_keeps_no_picture_from_being_sent(
+    postgres_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(PostgresUploads(postgres_url)) as book:
+        assert book.find("a", ONE) is None
+        assert book.note("a", ONE, "file-1") == "file-1"
+        book.forget("a", "file-1")
+
+    assert "the book of uploads cannot be read" in caplog.text

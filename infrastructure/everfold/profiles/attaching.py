@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -53,7 +53,15 @@ def open_attachments(place: str | None) -> Iterator[AttachmentStore]:
         yield FileAttachments(place)
 
 
-def uploads_beside(place: str | None) -> UploadBook:
-    """Return the book of uploaded pictures that belongs to a place of attachments."""
-    is_folder = place is not None and urlsplit(place).scheme not in _SERVERS
-    return FileUploads(place) if place is not None and is_folder else MemoryUploads()
+@contextmanager
+def open_uploads(place: str | None) -> Iterator[UploadBook]:
+    """Open the book of uploaded pictures that belongs to a place of attachments, which is open."""
+    if place is None:
+        yield MemoryUploads()
+    elif urlsplit(place).scheme in _SERVERS:
+        from everfold.routes.postgres_uploads import PostgresUploads
+
+        with closing(PostgresUploads(place)) as book:
+            yield book
+    else:
+        yield FileUploads(place)

@@ -19,7 +19,7 @@ from everfold.llm.route import Route
 from everfold.plugins.plugin import Plugin, PluginError
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.profiles.adapters import Means, check_profile, environment, route_of
-from everfold.profiles.attaching import attachments_of, open_attachments, uploads_beside
+from everfold.profiles.attaching import attachments_of, open_attachments, open_uploads
 from everfold.profiles.loading import located
 from everfold.profiles.mounting import mounted
 from everfold.profiles.profile import Profile
@@ -186,9 +186,8 @@ def open_profile(
             open_sessions(url, plugins=found.values(), create=create, means=means)
         )
         attachments = stack.enter_context(open_attachments(place))
-        tools = Means(
-            attachments, uploads_beside(place), environment() if environ is None else environ
-        )
+        uploads = stack.enter_context(open_uploads(place))
+        tools = Means(attachments, uploads, environment() if environ is None else environ)
         host = OpenProfile(
             profile, sessions, attachments, tools, plugins=acting, wrap=wrap, given_routes=given
         )
