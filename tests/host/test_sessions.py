@@ -364,3 +364,27 @@ def test_an_expectation_is_met_by_what_others_stored(
     stored = sessions.append("s", "todo/write", {"todos": []}, expected_seq=1)
 
     assert stored.seq == 1
+
+
+def test_observers_are_told_in_the_order_of_the_log_by_whichever_thread(sessions: Sessions) -> None:
+    sessions.create("s")
+    told: list[int] = []
+    slow = threading.Event()
+
+    def observe(_session: str, events: Sequence[Recorded]) -> None:
+        if events[0].seq == 0:
+            slow.wait(30)
+        told.append(events[0].seq)
+
+    sessions.observers.append(observe)
+    first = threading.Thread(target=sessions.append, args=("s", "todo/write", {"todos": []}))
+    first.start()
+    while sessions.load("s").next_seq == 0:
+        pass
+    for _ in range(3):
+        sessions.append("s", "todo/write", {"todos": []})
+    assert told == []
+    slow.set()
+    first.join()
+
+    assert told == [0, 1, 2, 3]

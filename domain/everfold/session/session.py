@@ -20,7 +20,7 @@ from everfold.session.growing import Growing
 from everfold.session.ids import HEADER_VERSION, SessionId, session_id, version_of
 from everfold.session.lossless import encode
 from everfold.session.session_header import check_header
-from everfold.session.state import SessionState, StateFold
+from everfold.session.state import KEPT, SessionState, StateFold
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,14 @@ class Session:
         return self._state.surface.events.find(seq)
 
     def latest(self, type_: str) -> EventLike | None:
-        """Return the newest event of a log-only type that stays in memory (`state.KEPT`)."""
+        """Return the newest event of a log-only type that stays in memory, None if there is none.
+
+        Raises:
+            ValueError: the type is not one of `state.KEPT`; its events are read from the log.
+        """
+        if type_ not in KEPT:
+            kept = ", ".join(sorted(KEPT))
+            raise ValueError(f"{type_!r} is not kept in memory, read the log; kept are {kept}")
         return self._state.latest.get(type_)
 
     @property

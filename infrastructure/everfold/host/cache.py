@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from everfold.host.telling import Telling
 from everfold.session.conversation import ConversationCache
 from everfold.session.frozen import Json
 from everfold.session.state import SessionState
@@ -27,6 +28,7 @@ class Entry:
     snapshot_seq: int = 0
     conversations: ConversationCache = field(default_factory=ConversationCache)
     lock: threading.RLock = field(default_factory=threading.RLock)
+    telling: Telling = field(default_factory=Telling)
 
 
 class Loads(Protocol):

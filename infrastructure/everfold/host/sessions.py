@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from threading import get_ident
 from typing import Protocol
 
@@ -42,7 +43,10 @@ class Publication(Protocol):
 
 
 class Observer(Protocol):
-    """Is told what was stored; what it raises is logged and changes nothing (R144)."""
+    """Is told what was stored, in that order; what it raises is logged and changes nothing (R144).
+
+    When several threads append to one session, one of them tells all the batches.
+    """
 
     def __call__(self, session: SessionId, events: Sequence[Recorded], /) -> None: ...
 
@@ -224,8 +228,9 @@ class Sessions:
                     f"session {wanted_id!r} is publishing a batch; append after it"
                 )
             events, is_new = self._commit(entry, batch, expected_seq, origin)
-        if is_new:
-            self._tell(SessionId(wanted_id), events)
+            if is_new:
+                entry.telling.add(events)
+        entry.telling.tell(partial(self._tell, SessionId(wanted_id)))
         return events
 
     def _commit(
