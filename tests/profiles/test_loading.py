@@ -231,3 +231,16 @@ def test_a_path_that_cannot_be_read_is_named(name: str) -> None:
 def test_an_unknown_name_lists_the_shipped_ones() -> None:
     with pytest.raises(ProfileError, match="there is no profile 'opnai'; name one of anthropic"):
         load_profile("opnai")
+
+
+def test_a_key_of_the_profile_below_goes_to_no_other_server(tmp_path: Path) -> None:
+    text = 'extends = "openai"\n[routes.openai]\nbase_url = "http://127.0.0.1:9/v1"\n'
+    (tmp_path / "silent.toml").write_text(text)
+    (tmp_path / "named.toml").write_text(text + 'api_key_env = "PROXY_KEY"\n')
+
+    silent = load_profile("silent.toml", folder=tmp_path).table("openai")
+    named = load_profile("named.toml", folder=tmp_path).table("openai")
+
+    assert "api_key_env" not in silent
+    assert named["api_key_env"] == "PROXY_KEY"
+    assert silent["model"] == named["model"] == load_profile("openai").table("openai")["model"]

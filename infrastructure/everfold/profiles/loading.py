@@ -16,6 +16,7 @@ VARIABLE = "EVERFOLD_PROFILE"
 DEFAULT = "scripted"
 MAX_BYTES = 1_000_000
 _MAX_DEPTH = 8
+_KEYS = ("api_key_env", "headers_env")
 
 
 def shipped_names() -> list[str]:
@@ -98,7 +99,25 @@ def _extended(table: dict[str, Any], here: Path, chain: tuple[str, ...]) -> Tabl
             f"profile {chain[0]!r}: 'extends' names {below!r}, which leads in a ring"
         )
     base, place = _read(below, here)
-    return laid_over(_extended(base, place or here, (*chain, below)), table)
+    return laid_over(_without_keys(_extended(base, place or here, (*chain, below)), table), table)
+
+
+def _without_keys(below: Table, above: Table) -> Table:
+    """Return a table without the keys of routes that another server gets in the table above it."""
+    old, new = below.get("routes"), above.get("routes")
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return below
+    moved = {
+        name for name, route in new.items() if isinstance(route, Mapping) and "base_url" in route
+    }
+    routes = {name: _keyless(route) if name in moved else route for name, route in old.items()}
+    return {**below, "routes": routes}
+
+
+def _keyless(route: Any) -> Any:
+    if not isinstance(route, Mapping):
+        return route
+    return {key: value for key, value in route.items() if key not in _KEYS}
 
 
 def laid_over(below: Table, above: Table) -> dict[str, Any]:
