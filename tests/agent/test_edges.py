@@ -1,5 +1,7 @@
 """The edges of the loop: input that is none, text that is not valid Unicode, settings that make no request."""
 
+from typing import Any
+
 import pytest
 
 from everfold.agent.errors import AgentError, InputError
@@ -7,7 +9,7 @@ from everfold.agent.settings import ModelSettings
 from everfold.llm.chunks import Usage
 from everfold.routes.scripted import fails, says
 from everfold.session.errors import IdError, PayloadError
-from tests.agent.kit import Host, run, shown
+from tests.agent.kit import Host, png, run, shown
 
 
 @pytest.mark.parametrize("content", ["", [], [""]])
@@ -18,6 +20,31 @@ def test_an_empty_input_is_refused_and_stores_nothing(host: Host, content: str |
         run(agent.ask(content))
 
     assert host.log(agent.session_id) == []
+
+
+@pytest.mark.parametrize("content", [None, 123, b"bytes", {"a": 1}, object()])
+def test_an_input_that_is_no_content_is_refused_and_stores_nothing(
+    host: Host, content: Any
+) -> None:
+    agent = host.agent(host.route())
+
+    with pytest.raises(InputError):
+        run(agent.ask(content))
+
+    assert host.log(agent.session_id) == []
+
+
+def test_a_part_by_itself_is_an_input_of_one_part(host: Host) -> None:
+    route = host.route(otherwise=lambda _: says("ok"))
+    agent = host.agent(route)
+    block: Any = {"type": "text", "text": "hello"}
+    picture: Any = png(1)
+
+    run(agent.ask(block))
+    run(agent.ask(picture))
+
+    users = [line for line in shown(route) if line.startswith("user")]
+    assert users == ["user: hello", "user: [image 1]"]
 
 
 def test_an_input_of_blanks_is_not_dropped_a10(host: Host) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from everfold.agent.cancelling import finished, start
@@ -10,6 +10,7 @@ from everfold.agent.content import AdmitImages, Content, Part, content_of
 from everfold.agent.errors import InputError
 from everfold.agent.inbox import Target, disowned, insertion, withdrawal
 from everfold.agent.log import SessionLog
+from everfold.agent.tools import ImageData
 from everfold.agent.wishes import repaired, user_message
 from everfold.session.deciding import AppendEvent, checked_event_id
 from everfold.session.errors import EventIdReusedError, SessionError
@@ -22,7 +23,7 @@ log = logging.getLogger("everfold.agent")
 
 USER: Mapping[str, Json] = {"kind": "user"}
 
-Input = str | Sequence[Part]
+Input = Part | Sequence[Part]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,7 @@ class Inputs:
             EventIdReusedError: the key was used for other content.
             SessionError: the store failed.
         """
-        parts: Sequence[Part] = (content,) if isinstance(content, str) else tuple(content)
-        checked = await asyncio.to_thread(self._content, parts)
+        checked = await asyncio.to_thread(self._content, _parts(content))
         message_id = self.log.new_id() if key is None else f"input-{checked_event_id(key)}"
         message = user_message(message_id, checked.blocks, source)
         fault = check_message(message, "user")
@@ -129,6 +129,20 @@ class Inputs:
         if not content.blocks:
             raise InputError("the input is empty")
         return content
+
+
+def _parts(content: Input) -> tuple[Part, ...]:
+    """Return the parts of an input; a part by itself is an input of one.
+
+    Raises:
+        InputError: it is no content.
+    """
+    if isinstance(content, (str, ImageData, Mapping)):
+        return (content,)
+    if isinstance(content, (bytes, bytearray)) or not isinstance(content, Iterable):
+        kind = type(content).__name__
+        raise InputError(f"the input is {kind}; give text, or a list of texts, images and blocks")
+    return tuple(content)
 
 
 def _check_same(session_id: str, key: str, earlier: Sequence[Recorded], message: Json) -> None:
