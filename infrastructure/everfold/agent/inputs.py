@@ -131,7 +131,7 @@ class Inputs:
         return content
 
 
-def _parts(content: Input) -> tuple[Part, ...]:
+def _parts(content: object) -> tuple[Part, ...]:
     """Return the parts of an input; a part by itself is an input of one.
 
     Raises:
