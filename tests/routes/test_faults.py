@@ -16,7 +16,7 @@ from everfold.llm.failure import FailureCode, LlmError
 from tests.providers.answers import EMPTY, Answer, Refuse, ToolUse, huge
 from tests.providers.pictures import img
 from tests.providers.refusing import error
-from tests.providers.strict_fake import StrictFake
+from tests.providers.strict_fake import StrictFake, strict_fake
 from tests.routes.kit import LOOK, picture, request, user
 from tests.routes.talk import Talk, Talking, blocks
 from tests.routes.wires import KEY, WIRES
@@ -124,6 +124,19 @@ def test_a_cut_stream_is_a_transport_failure_after_what_was_delivered(
 
     assert caught.value.failure.code == FailureCode.TRANSPORT
     assert TextDelta(0, "abcd") in delivered
+
+
+def test_a_redirect_takes_no_conversation_to_another_server(
+    fake: StrictFake, make_talk: MakeTalk
+) -> None:
+    with strict_fake() as other:
+        fake.will(Refuse(307, headers={"Location": f"{other.url}/v1/chat/completions"}))
+
+        failure = make_talk().failure(HI)
+
+        assert (failure.code, failure.status) == (FailureCode.INVALID_REQUEST, 307)
+        assert "set base_url to the address that is meant" in failure.message
+        assert other.calls == []
 
 
 def test_a_refused_connection_is_a_transport_failure(

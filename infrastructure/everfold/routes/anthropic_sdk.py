@@ -60,7 +60,8 @@ def connect(settings: RouteSettings) -> Sdk:
             base_url=base_url,
             max_retries=0,
             timeout=timeout,
-            http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout),
+            # A redirect would take the conversation, and secret headers, to another server.
+            http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False),
             default_headers=dict(settings.headers),
         )
         # ANTHROPIC_CUSTOM_HEADERS is laid under the given ones, and only here it can be left out.

@@ -21,6 +21,8 @@ _KEYS = re.compile(
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _HIDDEN = "[secret]"
 _SERVER_ERROR = 500
+_REDIRECTS = range(300, 400)
+_MOVED = "set base_url to the address that is meant"
 _BY_STATUS = {
     401: FailureCode.AUTH,
     402: FailureCode.AUTH,
@@ -115,6 +117,8 @@ def scrubbed(text: str, secrets: Sequence[str] = ()) -> str:
 
 def _said(refusal: Refusal, secrets: Sequence[str]) -> str:
     where = "the provider" if refusal.status is None else f"the provider answered {refusal.status}"
+    if refusal.status is not None and refusal.status in _REDIRECTS:
+        return f"{where}: it points elsewhere, and nothing is sent there; {_MOVED}"
     text = scrubbed(refusal.text, secrets)
     return f"{where}: {text}" if text else where
 

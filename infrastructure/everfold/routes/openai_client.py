@@ -41,7 +41,8 @@ def clients(settings: RouteSettings) -> ClientPerLoop:
             base_url=settings.base_url or OFFICIAL_URL,
             max_retries=0,
             timeout=timeout,
-            http_client=DefaultAsyncHttpxClient(timeout=timeout),
+            # A redirect would take the conversation, and secret headers, to another server.
+            http_client=DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False),
             default_headers=dict(settings.headers),
         )
         client.organization = client.project = client.admin_api_key = None
