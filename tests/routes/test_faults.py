@@ -126,6 +126,17 @@ def test_a_cut_stream_is_a_transport_failure_after_what_was_delivered(
     assert TextDelta(0, "abcd") in delivered
 
 
+def test_a_web_page_in_place_of_an_answer_is_said_to_be_one(
+    fake: StrictFake, make_talk: MakeTalk
+) -> None:
+    fake.will(Refuse(200, b"<html>Please log in</html>", {"Content-Type": "text/html"}))
+
+    failure = make_talk().failure(HI)
+
+    assert failure.code == FailureCode.MALFORMED_RESPONSE
+    assert "a web page came in place of an answer; check base_url" in failure.message
+
+
 def test_a_redirect_takes_no_conversation_to_another_server(
     fake: StrictFake, make_talk: MakeTalk
 ) -> None:

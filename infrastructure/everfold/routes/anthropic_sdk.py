@@ -101,6 +101,11 @@ class Events:
     ) -> None:
         self._stream, self._transport = stream, transport
 
+    @property
+    def response(self) -> Any:
+        """The HTTP response, as the OpenAI SDK's streams show it."""
+        return self._stream.response
+
     def __aiter__(self) -> AsyncIterator[Any]:
         """Iterate over the decoded events, up to the last one of the message."""
         return self._events()

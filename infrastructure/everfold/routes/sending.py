@@ -169,6 +169,8 @@ class Sender:
         first, late = self.timeouts.first_chunk_s, FailureCode.FIRST_CHUNK_TIMEOUT
         stream = await self.call(request.opener(), first, late, request)
         try:
+            if _is_page(stream):
+                raise LlmError(malformed("a web page came in place of an answer; check base_url"))
             iterator = stream.__aiter__()
             event = await self.call(anext(iterator, None), first, late, request)
             idle, late = self.timeouts.idle_s, FailureCode.TIMEOUT
@@ -234,6 +236,12 @@ class ClientPerLoop:
             client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.close()
+
+
+def _is_page(stream: EventStream) -> bool:
+    """Tell whether a log-in page of a proxy, or the like, came with a status of success."""
+    headers: Mapping[str, str] = getattr(getattr(stream, "response", None), "headers", {})
+    return headers.get("content-type", "").startswith("text/html")
 
 
 def _server_of(error: Exception) -> str:
