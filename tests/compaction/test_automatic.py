@@ -198,7 +198,7 @@ def test_d6_a_failing_summary_is_tried_once_a_message(
 
     assert len(route.sent) == 3
     ends = [e.data for e in access.sessions.log("s") if e.type == "compaction/end"]
-    assert ["holds no text" in end["error"] for end in ends] == [True] * 3
+    assert ["holds no words" in end["error"] for end in ends] == [True] * 3
 
 
 def test_d6_one_message_longer_than_the_threshold_ends_with_a_reason(

@@ -87,8 +87,8 @@ def usable(answer: Answer) -> Summary:
         raise CompactionSummaryError("the summary holds an image; it is not used")
     blocks = [block for block in answer.content if block.get("type") == "text"]
     if not any(str(block.get("text", "")).strip() for block in blocks):
-        held = ", ".join(sorted({str(kind) for kind in kinds})) or "nothing"
-        raise CompactionSummaryError(f"the summary holds no text, but {held}; it is not used")
+        held = ", ".join(sorted({str(kind) for kind in kinds} - {"text"})) or "blanks at most"
+        raise CompactionSummaryError(f"the summary holds no words, but {held}; it is not used")
     return Summary(tuple(blocks), answer.content, answer.usage)
 
 
