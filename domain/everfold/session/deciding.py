@@ -23,7 +23,7 @@ from everfold.session.lossless import encode, whole
 from everfold.session.payload import check_payload
 from everfold.session.ports import Clock, NewId
 from everfold.session.state import END_SEED, StateFold, is_inherited_marker
-from everfold.session.surface import APPEND, Plan
+from everfold.session.surface import APPEND, PASS, Plan
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_EVENT_ID_BYTES = 200
@@ -112,7 +112,8 @@ class Decider:
         surface_op, sources, ignorable = check_intent(type_, command.options)
         data, copy = encode(command.data)
         is_plain = surface_op == "append" and sources is ABSENT
-        placement = PLAIN_PLACEMENT if is_plain else self._placement(type_, surface_op, sources)
+        is_bare = is_plain or surface_op is sources is ABSENT
+        placement = PLAIN_PLACEMENT if is_bare else self._placement(type_, surface_op, sources)
         seq = self.fold.next_seq
         is_ignorable = ignorable is True
         self.fold.check_known(type_, ignorable=is_ignorable)
@@ -121,6 +122,8 @@ class Decider:
             raise SeedCutError("a session that is no fork inherits nothing to mark", seq=seq)
         if is_plain:
             plan: Plan = APPEND
+        elif self.fold.is_plain_log_only(type_):
+            plan = PASS
         else:
             event = Event(
                 type=type_,

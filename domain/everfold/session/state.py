@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from everfold.session.composition import Composition
 from everfold.session.errors import EventSequenceError, ProjectionChangedError, UnknownEventError
-from everfold.session.events import PLAIN, EventLike, Recorded, type_of
+from everfold.session.events import PLAIN, EventLike, Recorded, topic_of, type_of
 from everfold.session.frozen import Json
 from everfold.session.ids import version_of
 from everfold.session.surface import Pass, Plan, Surface, SurfaceFold
@@ -122,6 +122,10 @@ class StateFold:
     def interprets(self, type_: str) -> bool:
         """Tell whether a projection is in force for this event type."""
         return type_ in self._composition.definitions
+
+    def is_plain_log_only(self, type_: str) -> bool:
+        """Tell whether events of a type never reach the surface: log-only, known, interpreted by none."""
+        return self._is_simple(topic_of(type_)) is False
 
     def check_known(self, type_: str, *, ignorable: bool) -> None:
         """Refuse a required event of an unknown type.

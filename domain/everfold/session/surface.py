@@ -114,7 +114,9 @@ class Project:
 
 
 Plan = Pass | Append | Hide | Project
-_PASS = Pass()
+PASS = Pass()
+"""The plan of every event that leaves the surface as it is."""
+
 APPEND = Append()
 """The plan of every plain append: a message-producing event at the end, which cites no sources."""
 
@@ -181,13 +183,13 @@ class SurfaceFold:
             and event.ignorable
             and event.type not in self._composition.vocabulary
         ):
-            return _PASS
+            return PASS
         check_unplaced(event)
         if projection is not None:
             return Project(projection, run(projection, event, self))
         if self._composition.needs_interpreter(event.type):
             raise ProjectionMissingError(event.type, seq=self.next_seq)
-        return _PASS
+        return PASS
 
     def _plan_node(self, event: EventLike) -> Plan:
         if event.is_plain_append:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from everfold.session.errors import StoreUrlError
-from everfold.store.urls import file_url
+from everfold.store.file_urls import file_url
 
 VARIABLE = "EVERFOLD_STORE"
 PROFILE = "everfold.toml"

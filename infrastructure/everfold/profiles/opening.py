@@ -29,7 +29,7 @@ from everfold.projections.compaction.plugin import NAME as COMPACTION
 from everfold.projections.compaction.plugin import settings_of
 from everfold.session.events import Origin
 from everfold.session.frozen import Json
-from everfold.store.urls import file_url
+from everfold.store.file_urls import file_url
 
 Wrap = Callable[[Route], Route]
 """Puts something around each route, a recorder for instance."""

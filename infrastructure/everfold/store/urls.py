@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from everfold.session.errors import StoreUrlError
 from everfold.store.mapper import SessionMapper
@@ -52,11 +52,6 @@ def open_store(
     what = f"scheme {scheme!r} is unknown" if scheme else "it has no scheme"
     # The URL itself may hold a password.
     raise StoreUrlError(f"the store URL is not understood: {what}; the forms are {_FORMS}")
-
-
-def file_url(path: Path) -> str:
-    """Return the store URL of an SQLite file."""
-    return "sqlite:///" + quote(os.fsencode(os.path.abspath(path)), safe="/\\:@+,=~ ")
 
 
 def _sqlite_settings(url: str, *, read_only: bool) -> SqliteSettings:

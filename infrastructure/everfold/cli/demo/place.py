@@ -14,7 +14,7 @@ from everfold.attachments.admission import Source
 from everfold.cli.demo.errors import DemoError
 from everfold.cli.demo.pictures import drawn_pictures
 from everfold.cli.location import file_of, store_url
-from everfold.store.urls import file_url
+from everfold.store.file_urls import file_url
 
 
 @dataclass(frozen=True, slots=True)
