@@ -100,6 +100,7 @@ class Decider:
     _time_ms: int = field(init=False)
     _batch_id: str = field(init=False)
     _count: int = field(init=False, default=0)
+    _log_only: dict[str, bool] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self._origin_bytes = self.origin.fragment()
@@ -122,7 +123,7 @@ class Decider:
             raise SeedCutError("a session that is no fork inherits nothing to mark", seq=seq)
         if is_plain:
             plan: Plan = APPEND
-        elif self.fold.is_plain_log_only(type_):
+        elif self._is_log_only(type_):
             plan = PASS
         else:
             event = Event(
@@ -141,6 +142,13 @@ class Decider:
         recorded = Recorded(self.session_id, version_of(seq), topic, state)
         self.fold.apply(recorded, plan)
         return recorded
+
+    def _is_log_only(self, type_: str) -> bool:
+        """Tell whether a type's events leave the surface as it is; looked up once for a batch."""
+        known = self._log_only.get(type_)
+        if known is None:
+            known = self._log_only[type_] = self.fold.is_plain_log_only(type_)
+        return known
 
     def _placement(
         self,

@@ -9,7 +9,7 @@ from everfold.session.errors import EventSequenceError, ProjectionChangedError, 
 from everfold.session.events import PLAIN, EventLike, Recorded, topic_of, type_of
 from everfold.session.frozen import Json
 from everfold.session.ids import version_of
-from everfold.session.surface import Pass, Plan, Surface, SurfaceFold
+from everfold.session.surface import APPEND, Pass, Plan, Surface, SurfaceFold
 from everfold.session.vocabulary import MESSAGE_TYPES
 
 FOLD_VERSION = 1
@@ -147,7 +147,7 @@ class StateFold:
         self.surface.apply(event, plan)
         # The plan tells, not the composition: a projection registered since it was made has not
         # interpreted this event (V3).
-        if isinstance(plan, Pass) or event.type in KEPT:
+        if plan is not APPEND and (isinstance(plan, Pass) or event.type in KEPT):
             self._note(event)
         self._last = event
 
