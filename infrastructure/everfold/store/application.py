@@ -26,7 +26,7 @@ class SessionApplication(Application[str]):
     `ProjectionRunner` of the library take this class as it is.
 
     Settings come by argument alone: the process's environment would override a class's own
-    (eventsourcing-notes, section 5). There is no cache, as the library's copies the aggregate at
+    (docs/decisions/0011). There is no cache, as the library's copies the aggregate at
     each hit, and no automatic snapshot, as those may fail a save that is committed already.
 
     Args:

@@ -31,7 +31,7 @@ class SessionMapper(Mapper[str]):
     """Turns `Recorded` into rows and back, through the compressor and cipher if there are any.
 
     Never calls `get_topic` or `resolve_topic`: the topic is the event's type, and a row cannot
-    choose which module is imported (eventsourcing-notes, section 1). Id and version stay out of
+    choose which module is imported (docs/decisions/0011). Id and version stay out of
     the state, so that a copied row is true of its new stream (section 0, line 8).
     """
 

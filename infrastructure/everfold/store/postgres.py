@@ -20,8 +20,7 @@ class SessionPostgresRecorder(StoreRecorder, PostgresApplicationRecorder):
     """The library's recorder; its tables and functions are made by `migrate`, never here.
 
     It never defines the library's insert function, which every start would replace, which loses
-    events under followers, and which two tables of one schema would share (eventsourcing-notes,
-    section 3).
+    events under followers, and which two tables of one schema would share (docs/decisions/0011).
     """
 
     def __init__(self, store: DatabaseSessionStore, datastore: SessionPostgresDatastore) -> None:

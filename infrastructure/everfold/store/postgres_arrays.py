@@ -1,7 +1,7 @@
 """Arrays for PostgreSQL in its binary form, packed in one go.
 
 The driver dumps a list item by item in Python; for a hundred events that was half of the time of an
-append, and in text form it doubles the size of every state (eventsourcing-notes, section 3).
+append, and in text form it doubles the size of every state (docs/decisions/0011).
 """
 
 import struct

@@ -58,7 +58,7 @@ class PostgresBackend:
         """Store the runs in one round trip.
 
         One plain statement and no pipeline: the driver's pipeline hangs for ever, with the log
-        locked, when a batch does not fit the socket's buffers (eventsourcing-notes, section 3).
+        locked, when a batch does not fit the socket's buffers (docs/decisions/0011).
         """
         parameters = (
             texts([run.stream_id for run in runs]),

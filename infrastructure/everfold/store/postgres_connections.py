@@ -116,7 +116,7 @@ def is_fresh(connection: Connection) -> bool:
 class SessionPostgresDatastore(PostgresDatastore):
     """The library's datastore with a pool of ours.
 
-    What it is for (eventsourcing-notes, section 3): the library's pool waits 30 s for a server that
+    What it is for (docs/decisions/0011): the library's pool waits 30 s for a server that
     is not there and its recorders repeat that ten times; it opens five connections at once and
     hands out dead ones. Type adapters are not needed, as nothing is sent as a composite.
     """

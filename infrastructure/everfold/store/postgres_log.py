@@ -42,8 +42,7 @@ class PostgresFollower:
     """A `Follower` that listens.
 
     It listens before its first read, and its owner reads at least each second: the library reads
-    first, and waits for ever for an event that was stored in between (eventsourcing-notes, section
-    5).
+    first, and waits for ever for an event that was stored in between (docs/decisions/0011).
     """
 
     def __init__(self, settings: PostgresSettings) -> None:
@@ -59,7 +58,7 @@ class PostgresFollower:
         """Return how far was looked, and the rows that were found on the way.
 
         A look covers a bounded part of the log, so that a rare topic does not make each one scan
-        all that was passed over before (eventsourcing-notes, section 5).
+        all that was passed over before (docs/decisions/0011).
         """
         end = min(last_position(self._connection), after + _SCAN_ROWS)
         if end <= after:

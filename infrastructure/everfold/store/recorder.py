@@ -30,7 +30,7 @@ from everfold.store.session_store import DatabaseSessionStore
 class StoreRecorder(ApplicationRecorder):
     """Replaces what the library's recorders do by what the store does.
 
-    Against the hazards of eventsourcing-notes, section 3: no decorator that repeats a failed call
+    Against the hazards of docs/decisions/0011: no decorator that repeats a failed call
     ten times and so turns a time limit into ten of them; a commit whose reply was lost is
     recognised; no pipeline; no row is a dictionary or a UUID; a position is never passed over.
     """

@@ -1,7 +1,7 @@
 """Deciding what became of an append that the database refused, or whose reply was lost.
 
-The same refusal comes from a lost race and from a repetition of our own commit (eventsourcing-notes,
-section 0, line 10): only the event ids in the stored rows tell the two apart.
+The same refusal comes from a lost race and from a repetition of our own commit (docs/decisions/0011):
+only the event ids in the stored rows tell the two apart.
 """
 
 from collections.abc import Sequence

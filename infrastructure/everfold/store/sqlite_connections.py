@@ -76,7 +76,7 @@ def _uri(path: Path, mode: str) -> str:
 class SessionSQLiteDatastore(SQLiteDatastore):
     """The library's datastore with one writer in turn, readers that never wait, and our settings.
 
-    What it is for (eventsourcing-notes, section 3): `BEGIN IMMEDIATE` for every write, so that no
+    What it is for (docs/decisions/0011): `BEGIN IMMEDIATE` for every write, so that no
     transaction reads first and fails to write later; waits that are fair between processes and
     last 30 s; `synchronous` by setting; readers that do not queue behind a waiting writer, as they
     do in the library's pool.

@@ -45,7 +45,7 @@ def last_position(connection: sqlite3.Connection) -> int:
 class SqliteFollower:
     """A `Follower` that asks SQLite whether the database has changed.
 
-    The library has no subscription on SQLite at all (eventsourcing-notes, section 3). `PRAGMA
+    The library has no subscription on SQLite at all (docs/decisions/0011). `PRAGMA
     data_version` costs a few microseconds and changes with every commit of any other connection;
     commits of this process wake it at once.
     """
@@ -63,7 +63,7 @@ class SqliteFollower:
         """Return how far was looked, and the rows that were found on the way.
 
         A look covers a bounded part of the log, so that a rare topic does not make each one scan
-        all that was passed over before (eventsourcing-notes, section 5).
+        all that was passed over before (docs/decisions/0011).
         """
         self._wake.clear()
         with self._reading() as connection:
