@@ -88,7 +88,7 @@ def turn_rows(folder: Path, *, turns: int) -> list[Row]:
 
 def _row(name: str, history: int, ours: float, base: float) -> Row:
     work = f"a turn by {name} after {history} messages, to {HISTORIES[0]}"
-    return Row(work, "sqlite", ours, base, "ms", ours / base, "<= 4.0")
+    return Row(work, "sqlite", ours, base, "ms", ours / base, "<= 1.2")
 
 
 def _turn_ms(sessions: Sessions, route: Route, history: int, turns: int) -> float:
