@@ -41,10 +41,11 @@ def test_list_pages_by_after_prefix_and_limit(run: Run, quay: str) -> None:
     assert [json.loads(line)["session"] for line in outcome.out.splitlines()] == ["a-2"]
 
 
-def test_list_shows_titles_when_asked(run: Run, quay: str) -> None:
+@pytest.mark.parametrize("options", [None, {"ignorable": True}])
+def test_list_shows_titles_when_asked(run: Run, quay: str, options: dict[str, bool] | None) -> None:
     with open_sessions(quay) as sessions:
         data = {"title": "The quay", "messageSeqs": [3], "source": "user"}
-        sessions.append("quay", "session/title", data)
+        sessions.append("quay", "session/title", data, options)
 
     outcome = run("list", "--store", quay, "--titles", "--json")
 

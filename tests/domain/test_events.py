@@ -16,6 +16,7 @@ from everfold.session.events import (
     placement_bytes,
     state_bytes,
     topic_of,
+    topics_of,
     type_of,
 )
 from everfold.session.frozen import json_equal
@@ -72,6 +73,15 @@ def test_no_two_types_share_a_topic(left: str, right: str, first: bool, second: 
 def test_a_common_type_is_its_own_topic(type_: str) -> None:
     assert topic_of(type_) == type_
     assert topic_of(type_, ignorable=True) == type_ + "?"
+
+
+def test_a_type_has_the_topics_of_both_its_forms() -> None:
+    assert topics_of("turn/start", "acme/how?") == (
+        "turn/start",
+        "turn/start?",
+        "acme/how%3F",
+        "acme/how%3F?",
+    )
 
 
 def test_a_shape_version_is_no_part_of_the_type() -> None:

@@ -329,6 +329,14 @@ def topic_of(type_: str, *, ignorable: bool = False) -> str:
     return topic + "?" if ignorable else topic
 
 
+def topics_of(*types: str) -> tuple[str, ...]:
+    """Return the topics of event types: of each the required form, then the ignorable one.
+
+    Whoever looks rows up by topic wants both: a known type means the same with `?` as without (R48).
+    """
+    return tuple(topic_of(type_, ignorable=each) for type_ in types for each in (False, True))
+
+
 @lru_cache(maxsize=1024)
 def type_of(topic: str) -> str:
     """Return the event type that a topic names."""

@@ -12,7 +12,7 @@ from everfold.session.errors import (
     ProjectionMissingError,
     UnknownEventError,
 )
-from everfold.session.events import EventLike, Recorded, state_bytes, topic_of, type_of
+from everfold.session.events import EventLike, Recorded, state_bytes, topic_of, topics_of, type_of
 from everfold.session.frozen import Json
 from everfold.session.ids import version_of
 from everfold.session.lossless import natural
@@ -20,12 +20,8 @@ from everfold.session.session import created_event
 from everfold.session.session_header import child_header
 from everfold.session.state import END_SEED
 
-TURN_TOPICS = tuple(
-    topic_of(type_, ignorable=ignorable)
-    for type_ in ("turn/start", "turn/end")
-    for ignorable in (False, True)
-)
-"""Topics of the events that bound turns; `ignorable` exempts a known type from nothing (R48)."""
+TURN_TOPICS = topics_of("turn/start", "turn/end")
+"""Topics of the events that bound turns."""
 
 _ONE_BY_ONE = 8
 """So many ids are tried in turn before whole stretches are passed over."""

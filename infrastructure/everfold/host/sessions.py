@@ -23,7 +23,7 @@ from everfold.session.errors import (
     SessionError,
     StoreBusyError,
 )
-from everfold.session.events import NO_ORIGIN, EventLike, Origin, Recorded
+from everfold.session.events import NO_ORIGIN, EventLike, Origin, Recorded, topics_of
 from everfold.session.frozen import Json, json_equal
 from everfold.session.ids import SessionId, session_id, version_of
 from everfold.session.ports import Notification, SessionStore, StreamSummary
@@ -349,10 +349,15 @@ class Sessions:
         return self.store.streams(after=after, limit=limit, prefix=prefix)
 
     def subscribe(
-        self, *, after: int = 0, topics: Sequence[str] = ()
+        self, *, after: int = 0, types: Sequence[str] = ()
     ) -> AbstractContextManager[Iterator[Notification]]:
-        """Follow what is stored, by any process, from a position of the global order on."""
-        return self.store.subscribe(after=after, topics=topics)
+        """Follow what is stored, by any process, from a position of the global order on.
+
+        Args:
+            after: the position of the last event that was seen; 0 for the beginning.
+            types: the event types to be told of, ignorable or not; all, and headers, if none.
+        """
+        return self.store.subscribe(after=after, topics=topics_of(*types))
 
     def snapshot(self, wanted_id: str) -> None:
         """Store a snapshot of a session as it is now."""

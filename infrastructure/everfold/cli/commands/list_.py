@@ -9,10 +9,13 @@ from everfold.cli import output
 from everfold.cli.describe import moment
 from everfold.cli.options import Run, json_option, pass_run, reading_store, store_option
 from everfold.session.errors import SessionError
+from everfold.session.events import topics_of
 from everfold.session.frozen import Json
 from everfold.session.ids import seq_of
 from everfold.session.ports import SessionStore, StreamSummary
 from everfold.session.session import header_of
+
+_TITLE_TOPICS = topics_of("session/title")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ def _listed(store: SessionStore, summary: StreamSummary, with_title: bool) -> Li
 
 def _title(store: SessionStore, session_id: str) -> str | None:
     try:
-        event = store.last_of(session_id, ("session/title",))
+        event = store.last_of(session_id, _TITLE_TOPICS)
         title = None if event is None else event.data.get("title")
     except (SessionError, ValueError, AttributeError):
         return None
