@@ -3,7 +3,7 @@
 import pytest
 
 from everfold.host.sessions import Sessions
-from everfold.session.errors import ConflictError, IdError, SessionError
+from everfold.session.errors import ConflictError, IdError, SessionError, StoreTextError
 from tests.host.kit import hello
 
 BEYOND = 2**80
@@ -17,6 +17,18 @@ def test_an_id_that_no_session_can_have_is_refused_as_an_id(
         sessions.load(wanted)
     with pytest.raises(IdError):
         sessions.append_batch(wanted, [hello()])
+
+
+@pytest.mark.parametrize("place", ["after", "prefix"])
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_a_list_by_text_that_no_id_can_hold_is_refused(
+    sessions: Sessions, place: str, text: str
+) -> None:
+    sessions.create("s")
+    wanted = {place: text}
+
+    with pytest.raises(StoreTextError, match="cannot be stored or looked up"):
+        list(sessions.summaries(**wanted))  # type: ignore[arg-type]  # one of the two texts
 
 
 @pytest.mark.parametrize(

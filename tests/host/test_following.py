@@ -2,7 +2,10 @@
 
 from itertools import islice
 
+import pytest
+
 from everfold.host.sessions import Sessions
+from everfold.session.errors import LosslessError
 
 
 def test_events_of_a_type_are_followed_in_both_their_forms(sessions: Sessions) -> None:
@@ -25,3 +28,8 @@ def test_a_type_that_needs_escaping_is_followed_by_its_plain_name(sessions: Sess
         found = next(iter(notifications))
 
     assert (found.event.type, found.event.data) == ("acme/how?", {"n": 1})
+
+
+def test_a_type_that_no_event_can_have_is_not_waited_for(sessions: Sessions) -> None:
+    with pytest.raises(LosslessError, match="type is not valid Unicode"):
+        sessions.subscribe(types=["acme/\ud800"])

@@ -2,11 +2,17 @@
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from eventsourcing.compressor import ZlibCompressor
-from eventsourcing.persistence import ApplicationRecorder, Cipher, IntegrityError, StoredEvent
+from eventsourcing.persistence import (
+    ApplicationRecorder,
+    Cipher,
+    DatabaseError,
+    IntegrityError,
+    StoredEvent,
+)
 from eventsourcing.utils import Environment
 
 from everfold.session.errors import CorruptStreamError
@@ -115,6 +121,22 @@ def test_the_librarys_subscription_follows_the_store(
         ("a", 2),
         ("b", 1),
     ]
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\ud800"])
+def test_text_that_no_database_can_hold_is_the_librarys_error(
+    recorder: ApplicationRecorder, text: str
+) -> None:
+    uses: list[Callable[[], object]] = [
+        lambda: recorder.insert_events([StoredEvent(text, 1, "t", b"{}")]),
+        lambda: recorder.select_events(text),
+        lambda: recorder.select_notifications(1, 10, topics=[text]),
+        lambda: recorder.subscribe(topics=[text]),
+    ]
+
+    for use in uses:
+        with pytest.raises(DatabaseError, match="cannot be stored or looked up"):
+            use()
 
 
 class NonceCipher(Cipher):

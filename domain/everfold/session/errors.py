@@ -338,6 +338,20 @@ class StoreUrlError(StoreError):
     code = "store-url"
 
 
+class StoreTextError(StoreError):
+    """A stream id, a prefix or a topic that no database can hold; nothing was looked up or stored.
+
+    Attributes:
+        text: what was given.
+    """
+
+    code = "store-text"
+
+    def __init__(self, text: str, position: int, what: str) -> None:
+        super().__init__(f"{text!r} cannot be stored or looked up: character {position} is {what}")
+        self.text = text
+
+
 class ForeignDatabaseError(StoreError):
     """The database holds tables that are not everfold's; it was not touched."""
 

@@ -333,7 +333,12 @@ def topics_of(*types: str) -> tuple[str, ...]:
     """Return the topics of event types: of each the required form, then the ignorable one.
 
     Whoever looks rows up by topic wants both: a known type means the same with `?` as without (R48).
+
+    Raises:
+        LosslessError: a type is not valid Unicode, so that no event can have it.
     """
+    for type_ in types:
+        encode(type_, "type")
     return tuple(topic_of(type_, ignorable=each) for type_ in types for each in (False, True))
 
 

@@ -1,6 +1,7 @@
 """The library's recorder interface over a session store, for both databases."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from eventsourcing.persistence import (
     ApplicationRecorder,
@@ -20,11 +21,15 @@ from everfold.session.errors import (
     SessionExistsError,
     SessionNotFoundError,
     StoreBusyError,
+    StoreTextError,
     StoreUnavailableError,
 )
 from everfold.session.events import Recorded
-from everfold.store.backend import GlobalRow, runs_of
+from everfold.store.backend import Backend, GlobalRow, runs_of
 from everfold.store.session_store import DatabaseSessionStore
+from everfold.store.texts import check_texts
+
+T = TypeVar("T")
 
 
 class StoreRecorder(ApplicationRecorder):
@@ -69,11 +74,9 @@ class StoreRecorder(ApplicationRecorder):
     ) -> Sequence[StoredEvent]:
         """Return rows of a stream in order of version."""
         stream_id = str(originator_id)
-        backend = self.store.backend
-        try:
-            rows = backend.select(stream_id, 0 if gt is None else gt, lte, limit, desc)
-        except backend.errors as error:
-            raise _library_error(backend.translate(error)) from error
+        rows = self._ask(
+            lambda backend: backend.select(stream_id, gt or 0, lte, limit, desc), stream_id
+        )
         return [StoredEvent(stream_id, version, topic, state) for version, topic, state in rows]
 
     def select_notifications(
@@ -87,18 +90,21 @@ class StoreRecorder(ApplicationRecorder):
     ) -> Sequence[Notification]:
         """Return rows of the global order."""
         after = (start or 0) - (1 if inclusive_of_start and start is not None else 0)
-        backend = self.store.backend
-        try:
-            rows = backend.select_log(after, stop, limit, topics)
-        except backend.errors as error:
-            raise _library_error(backend.translate(error)) from error
+        rows = self._ask(lambda backend: backend.select_log(after, stop, limit, topics), *topics)
         return list(map(notification_of, rows))
 
     def last_position(self) -> int:
         """Return the last position of the global order, 0 if nothing is stored."""
+        return self._ask(lambda backend: backend.last_position())
+
+    def _ask(self, question: Callable[[Backend], T], *texts: str) -> T:
+        """Ask the database; what goes wrong comes out as the library's errors."""
         backend = self.store.backend
         try:
-            return backend.last_position()
+            check_texts(*texts)
+            return question(backend)
+        except StoreTextError as error:
+            raise _library_error(error) from error
         except backend.errors as error:
             raise _library_error(backend.translate(error)) from error
 
@@ -114,7 +120,10 @@ class RecorderSubscription(Subscription[ApplicationRecorder]):
 
     def __init__(self, recorder: StoreRecorder, gt: int | None, topics: Sequence[str]) -> None:
         super().__init__(recorder, gt, topics)
-        self._following = recorder.store.follow(gt or 0, topics)
+        try:
+            self._following = recorder.store.follow(gt or 0, topics)
+        except StoreTextError as error:
+            raise _library_error(error) from error
 
     def stop(self) -> None:
         """End the iteration, from any thread."""

@@ -30,6 +30,7 @@ from everfold.store.mapper import SessionMapper
 from everfold.store.rows import ascending, checked, descending_pages, unchecked
 from everfold.store.settling import refused, stored_positions
 from everfold.store.subscription import LogFollowing, NotificationStream
+from everfold.store.texts import check_texts
 
 _STREAM_PAGE = 200
 _LOG_PAGE = 5000
@@ -86,6 +87,8 @@ class DatabaseSessionStore:
 
     def append_runs(self, runs: list[Run], stored_key: bytes | None = None) -> Sequence[int]:
         """Store rows whose states are encoded already; otherwise as `append`."""
+        for run in runs:
+            check_texts(run.stream_id, *set(run.topics))
         return self._commit(
             lambda: self.backend.insert(runs, stored_key),
             lambda refusal: self._settle(refusal, runs),
@@ -141,6 +144,7 @@ class DatabaseSessionStore:
 
     def find_append(self, stream_id: str, key: str) -> Sequence[Recorded]:
         """Return the events that were appended under this key, none if there was no such append."""
+        check_texts(stream_id)
         rows = self._call(self.backend.select_key, stream_id, _key(key))
         return checked(self.mapper, stream_id, rows)
 
@@ -158,6 +162,7 @@ class DatabaseSessionStore:
         Raises:
             CorruptStreamError: a row is missing or unreadable; all rows before it were yielded.
         """
+        check_texts(stream_id)
 
         def fetch(low: int, high: int | None, count: int) -> list[Row]:
             return self._call(self.backend.select, stream_id, low, high, count, descending)
@@ -168,6 +173,7 @@ class DatabaseSessionStore:
 
     def read_versions(self, stream_id: str, versions: Sequence[int]) -> Sequence[Recorded]:
         """Return the rows at exactly these versions, in version order."""
+        check_texts(stream_id)
         if not versions:
             return ()
         rows = self._call(self.backend.select_versions, stream_id, versions)
@@ -177,6 +183,7 @@ class DatabaseSessionStore:
         self, stream_id: str, topics: Sequence[str], *, upto: int | None = None
     ) -> Recorded | None:
         """Return the newest row with one of these topics, up to a version."""
+        check_texts(stream_id, *topics)
         row = None
         rest = [topic for topic in topics if topic != CREATED_TOPIC]
         if rest:
@@ -188,16 +195,19 @@ class DatabaseSessionStore:
 
     def topics(self, stream_id: str, *, upto: int | None = None) -> frozenset[str]:
         """Return the distinct topics of a stream's rows up to a version."""
+        check_texts(stream_id)
         return frozenset(self._call(self.backend.select_topics, stream_id, upto))
 
     def version(self, stream_id: str) -> int:
         """Return the stream's last version; 0 if there is no such stream."""
+        check_texts(stream_id)
         return self._call(self.backend.last_version, stream_id)
 
     def copy_stream(
         self, source_id: str, upto: int, header: Recorded, tail: Sequence[Recorded]
     ) -> int:
         """Make a stream of another one, inside the database; see `SessionStore.copy_stream`."""
+        check_texts(source_id, header.originator_id, *(event.topic for event in (header, *tail)))
         encode = self.mapper.encode_state
         copy = Copy(
             source_id,
@@ -227,6 +237,7 @@ class DatabaseSessionStore:
         self, *, after: str = "", limit: int | None = None, prefix: str = ""
     ) -> Iterator[StreamSummary]:
         """Yield the streams in order of id; see `SessionStore.streams`."""
+        check_texts(after, prefix)
         while limit is None or limit > 0:
             size = _STREAM_PAGE if limit is None else min(limit, _STREAM_PAGE)
             found = self._call(self.backend.select_streams, after, prefix, size)
@@ -245,16 +256,19 @@ class DatabaseSessionStore:
 
     def delete_stream(self, stream_id: str) -> bool:
         """Remove a stream, its snapshots and keys for ever; see `SessionStore.delete_stream`."""
+        check_texts(stream_id)
         return self._call(self.backend.delete, stream_id)
 
     def save_snapshot(self, snapshot: StoredSnapshot) -> None:
         """Store a snapshot; the newest two of each stream are kept."""
+        check_texts(snapshot.stream_id, snapshot.topic)
         state = self.mapper.encode_state(snapshot.state)
         row = (snapshot.version, snapshot.topic, state)
         self._call(self.backend.put_snapshot, snapshot.stream_id, row)
 
     def load_snapshot(self, stream_id: str, *, upto: int | None = None) -> StoredSnapshot | None:
         """Return the newest snapshot at or below a version."""
+        check_texts(stream_id)
         row = self._call(self.backend.select_snapshot, stream_id, upto)
         if row is None:
             return None
@@ -267,6 +281,7 @@ class DatabaseSessionStore:
 
     def follow(self, after: int, topics: Sequence[str]) -> LogFollowing:
         """Follow the rows of the global order; it ends when the store is closed."""
+        check_texts(*topics)
         following = LogFollowing(self.backend, after, topics)
         self._followings.add(following)
         return following
@@ -275,6 +290,7 @@ class DatabaseSessionStore:
         self, *, after: int = 0, limit: int | None = None, topics: Sequence[str] = ()
     ) -> Sequence[Notification]:
         """Return what is stored after a position of the global order, without waiting."""
+        check_texts(*topics)
         end = self._call(self.backend.last_position)
         found: list[Notification] = []
         while after < end and (limit is None or len(found) < limit):

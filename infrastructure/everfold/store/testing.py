@@ -16,6 +16,7 @@ from everfold.store.contract.following import GlobalOrderContract, SubscribeCont
 from everfold.store.contract.reading import ReadContract, SnapshotContract, TopicContract
 from everfold.store.contract.sharing import DurabilityContract, ThreadContract
 from everfold.store.contract.streams import CopyContract, DeleteContract, StreamListContract
+from everfold.store.contract.texts import TextContract
 
 
 class PrivateStoreContract(
@@ -29,6 +30,7 @@ class PrivateStoreContract(
     CopyContract,
     GlobalOrderContract,
     SubscribeContract,
+    TextContract,
     ThreadContract,
 ):
     """For a store that lives and dies with the object that opened it.
