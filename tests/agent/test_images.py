@@ -1,5 +1,8 @@
 """Explicit decisions about images, and the list of all of them; they hold after restore and fork."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from everfold.agent.cancelling import TurnCancellation
@@ -21,6 +24,7 @@ from everfold.projections.image_offload.recovery import recover_summary
 from everfold.routes.scripted import Reply, calls, says
 from everfold.session.deciding import message, replacement
 from everfold.session.detached import fold_surface
+from everfold.session.errors import ProjectionError
 from tests.agent.kit import Host, png, run, shown
 
 USER = 5
@@ -139,6 +143,20 @@ def test_a_wrong_bring_back_is_refused_whole(
 
     with pytest.raises(error, match=reason):
         bring_back(access, targets)
+
+    assert len(host.log(session_id)) == known
+
+
+@pytest.mark.parametrize("indexes", [None, 5, ["a", 0]])
+@pytest.mark.parametrize("decide", [omit, bring_back])
+def test_a_decision_about_what_are_no_indexes_is_refused(
+    host: Host, decide: Callable[..., object], indexes: Any
+) -> None:
+    session_id = session_with(host, 1)
+    known = len(host.log(session_id))
+
+    with pytest.raises(ProjectionError):
+        decide(host.access(session_id), {USER: indexes})
 
     assert len(host.log(session_id)) == known
 

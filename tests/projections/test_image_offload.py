@@ -249,3 +249,15 @@ def test_one_message_is_marked_without_a_session() -> None:
     for indexes in ([2], [1, 0], [True], [-1]):
         with pytest.raises(OffloadIndexError):
             mark_message(message, indexes)
+
+
+@pytest.mark.parametrize("indexes", [None, 5, "0", {0: 1}, {0}, b"0"])
+def test_image_indexes_that_are_no_list_are_refused(indexes: Any) -> None:
+    with pytest.raises(OffloadIndexError, match="are no list"):
+        mark_message(user("u", image(1)), indexes)
+
+
+@pytest.mark.parametrize("message", [None, "hello", [], {}, {"content": "hello"}])
+def test_what_is_no_message_has_no_images_to_mark(message: Any) -> None:
+    with pytest.raises(OffloadTargetError, match="no message with a list of content"):
+        mark_message(message, [])

@@ -47,7 +47,8 @@ def omit(access: SessionAccess, chosen: Mapping[int, Sequence[int]]) -> Recorded
         chosen: image indexes by seq of the node.
 
     Raises:
-        OffloadTargetError, OffloadIndexError: one cannot be omitted; nothing changed.
+        OffloadPayloadError, OffloadTargetError, OffloadIndexError: one cannot be omitted; nothing
+            changed.
     """
     return _decide(access, omission.TYPE, chosen)
 
@@ -59,15 +60,24 @@ def bring_back(access: SessionAccess, chosen: Mapping[int, Sequence[int]]) -> Re
         chosen: image indexes by seq of the node.
 
     Raises:
-        OffloadTargetError, OffloadIndexError: one is not omitted; nothing changed.
+        OffloadPayloadError, OffloadTargetError, OffloadIndexError: one is not omitted; nothing
+            changed.
     """
     return _decide(access, bringing.TYPE, chosen)
 
 
 def _decide(access: SessionAccess, type_: str, chosen: Mapping[int, Sequence[int]]) -> Recorded:
-    targets = [{"seq": seq, "imageIndexes": sorted(chosen[seq])} for seq in chosen]
+    targets = [{"seq": seq, "imageIndexes": _in_order(chosen[seq])} for seq in chosen]
     access.view()
     return access.append((AppendEvent(type_, {"targets": targets}),))[0]
+
+
+def _in_order(indexes: Sequence[int]) -> Json:
+    try:
+        return sorted(indexes)
+    except TypeError:
+        # No list, or not of numbers: the event is refused, and the refusal says why.
+        return indexes
 
 
 def occurrences(session: Session, log: Iterable[EventLike]) -> list[Occurrence]:

@@ -1,6 +1,6 @@
 """The interpreter of `image/offload`: checks the whole payload, then marks the named occurrences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from everfold.llm.images import images, is_omitted, marked
 from everfold.projections.image_offload.errors import OffloadIndexError, OffloadTargetError
@@ -28,13 +28,19 @@ def project(event: EventLike, history: History) -> Mapping[int, Json]:
     return updates
 
 
-def mark_message(message: Mapping[str, Json], indexes: Sequence[Json]) -> Json:
+def mark_message(message: Json, indexes: Json) -> Json:
     """Return a copy of a message with the image occurrences at `indexes` omitted.
+
+    Args:
+        indexes: whole numbers, strictly increasing.
 
     Raises:
         OffloadIndexError: an index is not whole, not increasing, beyond the images, or
-            names an omitted occurrence.
+            names an omitted occurrence; or there is no list of them.
+        OffloadTargetError: this is no message with a list of content.
     """
+    if not isinstance(message, Mapping) or not isinstance(message.get("content"), list):
+        raise OffloadTargetError(f"{message!r:.200} is no message with a list of content")
     return _mark(message, checked_indexes(indexes, None), None)
 
 

@@ -51,15 +51,17 @@ def _read(target: Json, event: EventLike) -> tuple[int, list[Json]]:
     return seq, indexes
 
 
-def checked_indexes(indexes: Sequence[Json], by: int | None) -> list[int]:
+def checked_indexes(indexes: Json, by: int | None) -> list[int]:
     """Return the indexes as whole numbers in strictly increasing order (R212).
 
     Args:
-        by: the seq of the event that names them.
+        by: the seq of the event that names them; None if no event does.
 
     Raises:
-        OffloadIndexError: they are not.
+        OffloadIndexError: they are not, or no list at all.
     """
+    if not isinstance(indexes, Sequence) or isinstance(indexes, str | bytes):
+        raise OffloadIndexError(f"image indexes {indexes!r} are no list", seq=by)
     last, checked = -1, []
     for value in indexes:
         index = natural(value)
