@@ -1,6 +1,7 @@
 """Damaged sessions, and events that nobody here can read: named, never hidden, never made anew."""
 
 import json
+from pathlib import Path
 
 from everfold.host.opening import open_sessions
 from everfold.plugins.plugin import Plugin
@@ -69,6 +70,23 @@ def test_damage_is_named_by_session_and_seq_and_the_prefix_is_shown(run: Run, qu
     assert [each["seq"] for each in json.loads(prefix.out)["messages"]] == [2, 3]
     assert (audited.status, "quay seq 8: " in audited.out) == (1, True)
     assert [json.loads(line)["session"] for line in listed.out.splitlines()] == ["quay"]
+
+
+def test_c8_what_is_before_the_damage_is_exported_and_imported(
+    run: Run, quay: str, tmp_path: Path
+) -> None:
+    rewrite_row(quay, "quay", version_of(8), b"\xff\xfe broken")
+    file = tmp_path / "quay.jsonl"
+
+    whole = run("export", "quay", "--store", quay, "-o", str(file))
+    beyond = run("export", "quay", "--store", quay, "-o", str(file), "--at", "14")
+    prefix = run("export", "quay", "--store", quay, "-o", str(file), "--at", "7")
+    saved = run("import", str(file), "--store", quay, "--id", "saved")
+
+    assert (whole.status, beyond.status) == (1, 1)
+    assert "14 is not a whole number in 0..13" in beyond.err
+    assert prefix.out == f"quay: 8 events to {file}\n"
+    assert saved.out == f"imported  {file}: saved, 8 events\n"
 
 
 def test_damaged_json_inside_whole_bytes_is_named_too(run: Run, quay: str) -> None:

@@ -3,9 +3,10 @@
 import errno
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,18 +16,20 @@ from everfold.interchange.js_json import stringify
 from everfold.interchange.log_reader import LINE_TYPE
 from everfold.interchange.ranges import encode_ranges
 from everfold.session.errors import CorruptStreamError, SessionError, SessionNotFoundError
-from everfold.session.events import Recorded
+from everfold.session.events import Recorded, topics_of
 from everfold.session.frozen import Json
 from everfold.session.ids import HEADER_VERSION, seq_of, version_of
 from everfold.session.ids import session_id as checked_id
 from everfold.session.ports import SessionStore
 from everfold.session.session import header_of
+from everfold.session.state import END_SEED, is_inherited_marker
 from everfold.session.vocabulary import MESSAGE_TYPES
 
 _FIRST_PAGE_ROWS = 64
 _MAX_PAGE_ROWS = 1024
 _PAGE_BYTES = 4 * 1024 * 1024
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EMLINK)
+_END_SEED_TOPICS = topics_of(END_SEED)
 _HEADER_ORDER = ("type", "version", "id", "createdAt", "cwd", "isSeeded", "delegationDepth")
 
 
@@ -36,7 +39,7 @@ class ExportResult:
 
     Attributes:
         path: the file; None if the caller gave an open one.
-        event_count: events written, the header not counted.
+        event_count: events written, the header not counted, an added marker counted.
     """
 
     path: Path | None
@@ -59,7 +62,8 @@ def export_session(
         out: a file to make, a folder to make one in (named by `file_names.file_name`), or an open
             binary file.
         upto_seq: the last event to write, -1 for none; the newest if None. What is readable of a
-            damaged session can be saved so.
+            damaged session can be saved so. If all of these came with a fork, the marker of a fork
+            at this place follows them: without one no reader could take the file (R155, R339).
         overwrite: replace a file that is there; a symbolic link is replaced, never followed.
 
     Raises:
@@ -67,19 +71,21 @@ def export_session(
         CorruptStreamError: a row is missing or unreadable.
         ExportRefusedError: the file is there, or cannot be written.
     """
-    upto = store.version(checked_id(session_id))
-    if upto == 0:
+    stored = upto = store.version(checked_id(session_id))
+    if stored == 0:
         raise SessionNotFoundError(session_id)
     if upto_seq is not None:
         upto = max(HEADER_VERSION, min(upto, version_of(upto_seq)))
-    lines = _lines(store, session_id, upto)
+    marker = _missing_marker(store, session_id, upto) if upto < stored else ()
+    lines = chain(_lines(store, session_id, upto), marker)
+    count = upto - HEADER_VERSION + len(marker)
     if not isinstance(out, Path):
         out.writelines(lines)
-        return ExportResult(None, upto - HEADER_VERSION)
+        return ExportResult(None, count)
     path = out / file_name(session_id) if out.is_dir() else out
     with _new_file(path, overwrite=overwrite) as file:
         file.writelines(lines)
-    return ExportResult(path, upto - HEADER_VERSION)
+    return ExportResult(path, count)
 
 
 def header_line(created: Recorded) -> bytes:
@@ -101,13 +107,47 @@ def event_line(event: Recorded) -> bytes:
 
 def _lines(store: SessionStore, session_id: str, upto: int) -> Iterator[bytes]:
     for row in _rows(store, session_id, upto):
-        try:
+        with _named_by_seq(row):
             line = header_line(row) if row.seq < 0 else event_line(row)
-        except CorruptStreamError:
-            raise
-        except (SessionError, ValueError, KeyError) as error:
-            raise CorruptStreamError(session_id, row.seq, str(error)) from error
         yield line
+
+
+@contextmanager
+def _named_by_seq(row: Recorded) -> Iterator[None]:
+    try:
+        yield
+    except CorruptStreamError:
+        raise
+    except (SessionError, ValueError, KeyError) as error:
+        raise CorruptStreamError(row.originator_id, row.seq, str(error)) from error
+
+
+def _missing_marker(store: SessionStore, session_id: str, upto: int) -> Sequence[bytes]:
+    """Return the marker's line for a prefix that ends before the fork's own marker; else nothing."""
+    for created in store.read_versions(session_id, [HEADER_VERSION]):
+        with _named_by_seq(created):
+            header = header_of(created)
+            is_fork, time_ms = header["isSeeded"], header["createdAt"]
+        cut = _cut_version(store, session_id) if is_fork else 0
+        if cut is None or cut > upto:
+            data = {"inherited": True}
+            record = {"type": END_SEED, "seq": seq_of(upto) + 1, "time": time_ms, "data": data}
+            return (stringify(record) + b"\n",)
+    return ()
+
+
+def _cut_version(store: SessionStore, session_id: str) -> int | None:
+    """Return the version of the last readable marker that says inherited (R339)."""
+    upto = None
+    while True:
+        try:
+            row = store.last_of(session_id, _END_SEED_TOPICS, upto=upto)
+            if row is None or is_inherited_marker(row.data):
+                return None if row is None else row.originator_version
+            upto = row.originator_version - 1
+        except CorruptStreamError as error:
+            assert error.seq is not None
+            upto = version_of(error.seq) - 1
 
 
 def _rows(store: SessionStore, session_id: str, upto: int) -> Iterator[Recorded]:
