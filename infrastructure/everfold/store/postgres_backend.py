@@ -19,6 +19,17 @@ _NO_END = 2**62
 _APPEND = "SELECT append_events(%b, %b, %b, %b, %b, %b)"
 _COPY = "SELECT copy_stream(%s, %s, %s, %s, %b, %b, %b)"
 _ROWS = "SELECT originator_version, topic, state FROM stored_events WHERE originator_id = %s"
+# OFFSET 0 keeps the planner from joining the two: it would read the whole stream for one key.
+_BY_KEY = """
+SELECT e.originator_version, e.topic, e.state FROM append_keys AS k
+CROSS JOIN LATERAL (
+    SELECT * FROM stored_events WHERE originator_id = k.originator_id
+    AND originator_version >= k.first_version
+    AND originator_version < k.first_version + k.row_count
+    ORDER BY originator_version OFFSET 0
+) AS e
+WHERE k.originator_id = %s AND k.key = %s
+"""
 _STREAMS = """
 WITH RECURSIVE ids (id) AS (
     (
@@ -120,14 +131,7 @@ class PostgresBackend:
 
     def select_key(self, stream_id: str, key: bytes) -> list[Row]:
         """Return the rows that were stored under this key."""
-        statement = (
-            "SELECT e.originator_version, e.topic, e.state FROM append_keys AS k"
-            " JOIN stored_events AS e ON e.originator_id = k.originator_id"
-            " AND e.originator_version >= k.first_version"
-            " AND e.originator_version < k.first_version + k.row_count"
-            " WHERE k.originator_id = %s AND k.key = %s ORDER BY e.originator_version"
-        )
-        return self._fetch(statement, (stream_id, key))
+        return self._fetch(_BY_KEY, (stream_id, key))
 
     def last_version(self, stream_id: str) -> int:
         """Return the last version, 0 if there is no such stream."""

@@ -53,7 +53,11 @@ def _unicode(_context: click.Context, _parameter: click.Parameter, value: str) -
 @click.option(
     "--prefix", default="", metavar="TEXT", callback=_unicode, help="Only ids that start with TEXT."
 )
-@click.option("--titles", is_flag=True, help="Read each session's title too (slower).")
+@click.option(
+    "--titles",
+    is_flag=True,
+    help="Read each session's title too (slow for long sessions without one).",
+)
 @pass_run
 def command(
     run: Run,
