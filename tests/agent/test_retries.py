@@ -1,10 +1,13 @@
 """Retries of the unchanged request: budget, pauses, what is logged, and timeouts."""
 
+import asyncio
+from collections.abc import AsyncIterator
+
 import pytest
 
 from everfold.agent.retrying import budget_answer
 from everfold.agent.settings import Limits, RetryPolicy
-from everfold.llm.chunks import TextDelta
+from everfold.llm.chunks import BlockEnd, BlockStart, Chunk, TextDelta
 from everfold.llm.failure import FailureCode, LlmFailure
 from everfold.llm.route import Prepared
 from everfold.plugins.waterfalls import Retry
@@ -123,6 +126,34 @@ def test_an_answer_that_does_not_go_on_is_given_up(host: Host) -> None:
 
     assert run(agent.ask("hi")).text == "ok"
     assert host.data(agent.session_id, "llm/retry")[0]["failure"]["code"] == "TIMEOUT"
+
+
+class Murmuring(ScriptedRoute):
+    """A route whose first answer goes on for ever and says nothing more."""
+
+    async def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
+        if len(self.requests) > 1:
+            async for chunk in super().stream(prepared):
+                yield chunk
+            return
+        yield TextDelta(0, "said")
+        while True:
+            yield BlockStart(1, "text")
+            yield TextDelta(1, "")
+            yield BlockEnd(1, {"type": "text", "text": ""})
+            await asyncio.sleep(0.01)
+
+
+def test_an_answer_that_goes_on_saying_nothing_is_given_up_and_what_it_said_is_kept(
+    host: Host,
+) -> None:
+    limits = Limits(chunk_timeout_s=0.1)
+    agent = host.agent(Murmuring([says("ok"), says("ok")]), limits=limits)
+
+    assert run(agent.ask("hi")).text == "ok"
+    assert host.data(agent.session_id, "llm/retry")[0]["failure"]["code"] == "TIMEOUT"
+    stream = host.data(agent.session_id, "assistant/attempt")[0]["stream"]
+    assert stream[0]["texts"] == ["said"]
 
 
 class Broken(ScriptedRoute):

@@ -9,7 +9,7 @@ from everfold.llm.failure import FailureCode
 from tests.end_to_end.conftest import Opening
 from tests.end_to_end.product import KEY, UNCHECKED, Product, image, run, shown_texts
 from tests.end_to_end.standing import Standing
-from tests.providers.answers import EMPTY, Answer, Cut, Refuse, ToolUse, huge
+from tests.providers.answers import EMPTY, Answer, Cut, Filler, Refuse, ToolUse, huge
 from tests.providers.pictures import img
 from tests.providers.refusing import error
 from tests.providers.strict_fake import StrictFake
@@ -47,6 +47,22 @@ def test_a_pause_amid_an_answer_is_given_up_and_asked_again(
     assert result.kind == "completed"
     assert result.text == "Seen."
     assert attempts(product) == 1
+
+
+@pytest.mark.parametrize("filler", ["comment", "empty"])
+def test_an_answer_that_goes_on_saying_nothing_is_kept_as_an_attempt_and_asked_again(
+    opened: Opening, fake: StrictFake, filler: Filler
+) -> None:
+    product = opened(route={"content_s": 1.0})
+    product.most_calls = 2
+    fake.will(Answer(LONG, filler=filler))
+
+    result = product.say("hello")
+
+    assert result.text == "Seen."
+    assert "abcd" in str(product.data("assistant/attempt"))
+    (retry,) = product.data("llm/retry")
+    assert retry["failure"]["code"] == FailureCode.TIMEOUT
 
 
 @pytest.mark.parametrize("cut", ["mid-frame", "before-finish"])

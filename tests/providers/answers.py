@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Cut = Literal["none", "before-finish", "mid-frame"]
+Filler = Literal["none", "comment", "empty"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Answer:
         cut: where the connection breaks.
         malformed: a frame that is not JSON comes amid the answer.
         error: the body of an error that comes amid the stream.
+        filler: what comes before the answer's last half and says nothing: comments, which no client
+            shows, or the wire's own events without content; `fillers` of them, `filler_s` apart.
         streamed: False for a plain JSON answer to a request for a stream.
     """
 
@@ -51,6 +54,9 @@ class Answer:
     request_id: str = "req_0001"
     streamed: bool = True
     reasoning_field: str = "reasoning_content"
+    filler: Filler = "none"
+    fillers: int = 1_000_000
+    filler_s: float = 0.05
 
 
 @dataclass(frozen=True)

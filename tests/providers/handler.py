@@ -2,7 +2,7 @@
 
 import select
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from threading import Event
@@ -13,16 +13,18 @@ from tests.providers.refusing import Vendor
 from tests.providers.seen import Seen
 from tests.providers.writing import frame
 
+COMMENT = b": keep-alive\n\n"
 MALFORMED = b'data: {"choices": [{"delta": {"content": "half\n\n'
 
 
 @dataclass(frozen=True)
 class Wire:
-    """A vendor's form of requests and answers."""
+    """A vendor's form of requests and answers; `empty` are events that say nothing."""
 
     vendor: Vendor
     read: Callable[[Any], Seen]
     frames: Callable[[Answer, str], Iterator[bytes]]
+    empty: Sequence[bytes]
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,13 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, answer.request_id)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self._stream(answer, list(reply.wire.frames(answer, reply.model)))
+        self._stream(answer, list(reply.wire.frames(answer, reply.model)), reply.wire.empty)
 
-    def _stream(self, answer: Answer, frames: list[bytes]) -> None:
+    def _stream(self, answer: Answer, frames: list[bytes], empty: Sequence[bytes]) -> None:
         middle = len(frames) // 2
         for at, data in enumerate(frames):
+            if at == middle and answer.filler != "none":
+                self._fill(answer, [COMMENT] if answer.filler == "comment" else empty)
             if at == middle and answer.malformed:
                 self._chunk(MALFORMED)
             if at == middle and answer.error is not None:
@@ -112,6 +116,14 @@ class Handler(BaseHTTPRequestHandler):
             self._chunk(data)
             self._pause(answer.between_s)
         self.wfile.write(b"0\r\n\r\n")
+
+    def _fill(self, answer: Answer, fillers: Sequence[bytes]) -> None:
+        """Send what says nothing, as long as the client and the server live."""
+        for number in range(answer.fillers):
+            if self.fake.stopping.is_set():
+                return
+            self._chunk(fillers[number % len(fillers)])
+            self._pause(answer.filler_s)
 
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))

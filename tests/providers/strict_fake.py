@@ -21,11 +21,18 @@ from tests.providers.reading import read_chat, read_messages, read_responses
 from tests.providers.refusing import Rejection, error, refuse
 from tests.providers.rules import STRICT, Rules, Violation, json_fault, violations
 from tests.providers.seen import Seen
-from tests.providers.writing import chat_frames, messages_frames, responses_frames
+from tests.providers.writing import (
+    chat_empty,
+    chat_frames,
+    messages_empty,
+    messages_frames,
+    responses_empty,
+    responses_frames,
+)
 
-CHAT = Wire("openai", read_chat, chat_frames)
-RESPONSES = Wire("openai", read_responses, responses_frames)
-MESSAGES = Wire("anthropic", read_messages, messages_frames)
+CHAT = Wire("openai", read_chat, chat_frames, chat_empty())
+RESPONSES = Wire("openai", read_responses, responses_frames, responses_empty())
+MESSAGES = Wire("anthropic", read_messages, messages_frames, messages_empty())
 _WIRES = {"/v1/chat/completions": CHAT, "/v1/responses": RESPONSES, "/v1/messages": MESSAGES}
 
 

@@ -23,6 +23,31 @@ def frame(data: Json, event: str | None = None) -> bytes:
     return f"{name}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
 
 
+def chat_empty() -> list[bytes]:
+    """Return events of a chat completion in which nothing is said."""
+    deltas: list[Json] = [{}, {"content": ""}, {"content": None, "reasoning_content": ""}]
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return [
+        frame({**head, "choices": []}),
+        *[frame({**head, "choices": [{"index": 0, "delta": delta}]}) for delta in deltas],
+    ]
+
+
+def responses_empty() -> list[bytes]:
+    """Return events of a Responses answer in which nothing is said."""
+    return [
+        _event("response.in_progress", response={"id": "resp_1", "status": "in_progress"}),
+        _event("keepalive", sequence_number=7),
+        _event("response.output_text.delta", output_index=0, item_id="msg_1", delta=""),
+    ]
+
+
+def messages_empty() -> list[bytes]:
+    """Return events of an Anthropic message in which nothing is said."""
+    nothing = {"type": "text_delta", "text": ""}
+    return [_event("ping"), _event("content_block_delta", index=0, delta=nothing)]
+
+
 def chat_frames(answer: Answer, model: str) -> Iterator[bytes]:
     """Yield a chat completion in pieces; the usage comes in a frame of its own, then `[DONE]`."""
 

@@ -92,3 +92,21 @@ class Finish:
 
 
 Chunk = BlockStart | TextDelta | ReasoningDelta | ToolCallDelta | BlockEnd | Usage | Finish
+
+
+def says_something(chunk: Chunk) -> bool:
+    """Tell whether a chunk carries part of the answer, and is more than a sign of life.
+
+    Text, reasoning and arguments do, blocks that came as a whole, token counts, and the finish.
+    """
+    match chunk:
+        case TextDelta(_, text) | ReasoningDelta(_, text):
+            return text != ""
+        case ToolCallDelta(_, _, arguments):
+            return arguments != ""
+        case BlockEnd(_, block):
+            return block.get("type") not in ("text", "reasoning") or bool(block.get("text"))
+        case BlockStart():
+            return False
+        case _:
+            return True

@@ -9,7 +9,7 @@ from typing import Any
 from everfold.agent.cancelling import TurnCancellation, start, stop, until_cancelled
 from everfold.agent.settings import Limits
 from everfold.llm.assembly import Answer, Assembler, mended_failure
-from everfold.llm.chunks import Chunk, Finish
+from everfold.llm.chunks import Chunk, Finish, says_something
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.route import LlmRequest, Prepared, Route
 from everfold.session.ports import Clock
@@ -25,6 +25,7 @@ class Attempt:
         was_cut: whether the answer went on beyond the limit and was cut there.
         is_repeat: whether it was not sent, being the very request that was refused before (A6).
         prepared: the wire form; None if there never was one.
+        spoken_at: when the answer last said something, by the event loop's clock; None before.
     """
 
     assembler: Assembler = field(default_factory=Assembler)
@@ -33,6 +34,7 @@ class Attempt:
     was_cut: bool = False
     is_repeat: bool = False
     prepared: Prepared | None = None
+    spoken_at: float | None = None
 
     @property
     def is_interrupted(self) -> bool:
@@ -73,19 +75,21 @@ class Attempting:
         return attempt
 
     async def _watch(self, work: "asyncio.Task[None]", attempt: Attempt) -> None:
-        """Wait for the answer; stop it when nothing comes for too long, or somebody asks."""
+        """Wait for the answer; stop it when it says nothing for too long, or somebody asks."""
+        clock, limits = asyncio.get_running_loop().time, self.limits
+        began = clock()
         while not work.done():
-            seen = len(attempt.assembler.records), attempt.assembler.size
-            first = seen == (0, 0)
-            limits = self.limits
+            first = attempt.spoken_at is None
             patience = limits.first_chunk_timeout_s if first else limits.chunk_timeout_s
-            if await until_cancelled(work, self.cancellation, patience):
-                break
-            if self.cancellation.is_set:
-                attempt.was_cancelled = True
-                break
-            if seen == (len(attempt.assembler.records), attempt.assembler.size):
+            spoken_at = began if attempt.spoken_at is None else attempt.spoken_at
+            left = spoken_at + patience - clock()
+            if left <= 0:
                 attempt.failure = _silence(first=first, patience_s=patience)
+                break
+            # The answer may begin meanwhile, and have less time from then on.
+            await until_cancelled(work, self.cancellation, min(left, limits.chunk_timeout_s))
+            if self.cancellation.is_set and not work.done():
+                attempt.was_cancelled = True
                 break
 
     async def _ask(self, request: LlmRequest, attempt: Attempt) -> None:
@@ -104,6 +108,8 @@ class Attempting:
         stream = self.route.stream(prepared)
         try:
             async for chunk in stream:
+                if says_something(chunk):
+                    attempt.spoken_at = asyncio.get_running_loop().time()
                 for recorded in attempt.assembler.add(chunk, self.clock()):
                     self.on_chunk(recorded)
                 if isinstance(chunk, Finish):

@@ -70,8 +70,9 @@ class Limits:
         tool_timeout_s: for tools that do not say their own.
         gather_s: when one of several tools has answered, how long the others may take to have
             their answers stored with it, in the order of the calls.
-        first_chunk_timeout_s: patience until an answer begins.
-        chunk_timeout_s: patience between two pieces of an answer.
+        first_chunk_timeout_s: patience until an answer says something.
+        chunk_timeout_s: patience between two pieces of an answer that say something; blocks that
+            only begin and empty texts do not. Both are for routes with less patience of their own.
         answer_chars: an answer is cut off here, and what came is kept.
         result_chars: text of a tool's result is shortened to this.
         grace_s: how long cancelled work may take to stop before it is left behind.
@@ -82,8 +83,8 @@ class Limits:
     parallel_tools: int = 8
     tool_timeout_s: float = 600.0
     gather_s: float = 0.05
-    first_chunk_timeout_s: float = 300.0
-    chunk_timeout_s: float = 300.0
+    first_chunk_timeout_s: float = 1200.0
+    chunk_timeout_s: float = 1200.0
     answer_chars: int = 1_500_000
     result_chars: int = 1_000_000
     grace_s: float = 5.0

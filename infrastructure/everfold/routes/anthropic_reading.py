@@ -172,18 +172,20 @@ class MessagesReader:
         block = self._blocks[index]
         match delta["type"]:
             case "text_delta":
-                block.texts.append(_text(delta, "text"))
-                yield TextDelta(index, block.texts[-1])
+                if text := _text(delta, "text"):
+                    block.texts.append(text)
+                    yield TextDelta(index, text)
             case "thinking_delta":
-                block.texts.append(_text(delta, "thinking"))
-                yield ReasoningDelta(index, block.texts[-1])
+                if text := _text(delta, "thinking"):
+                    block.texts.append(text)
+                    yield ReasoningDelta(index, text)
             case "signature_delta":
                 block.signature.append(_text(delta, "signature"))
             case "input_json_delta":
-                block.texts.append(_text(delta, "partial_json"))
-                id_, name = _text(block.opened, "id"), _text(block.opened, "name")
-                if block.texts[-1]:
-                    yield ToolCallDelta(index, id_, block.texts[-1], name)
+                if text := _text(delta, "partial_json"):
+                    block.texts.append(text)
+                    id_, name = _text(block.opened, "id"), _text(block.opened, "name")
+                    yield ToolCallDelta(index, id_, text, name)
 
     def _closed(self, index: int) -> Iterator[Chunk]:
         block = self._blocks[index]

@@ -79,8 +79,8 @@ class ChatReader:
             if delta.get(name):
                 yield from self._text("reasoning", delta[name])
                 break
-        if delta.get("content"):
-            yield from self._text("text", _content(delta["content"]))
+        if text := _content(delta.get("content") or ""):
+            yield from self._text("text", text)
         for call in delta.get("tool_calls") or ():
             yield from self._call(call)
 
@@ -116,6 +116,8 @@ class ChatReader:
         elif function.get("name") and not call.name:
             call.name = function["name"]
         arguments = _arguments(function.get("arguments"))
+        if not arguments and call.arguments:
+            return
         call.arguments.append(arguments)
         yield ToolCallDelta(call.index, call.id, arguments, call.name or None)
 

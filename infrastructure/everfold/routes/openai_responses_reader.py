@@ -116,6 +116,8 @@ class ResponsesReader:
             new.pieces.append(item.get("arguments") or "")
 
     def _delta(self, place: int, piece: str) -> Iterator[Chunk]:
+        if not piece:
+            return
         if place not in self._items:
             # A message begins with its first text, so that one without any is no block.
             yield from self._opened(place, "text", {})

@@ -23,6 +23,7 @@ from everfold.llm.chunks import Chunk
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.failures import failure_of, refusal_of, scrubbed
 from everfold.routes.limits import RouteLimits
+from everfold.routes.patience import Patience, Timeouts, listen
 from everfold.routes.rejections import Sent
 from everfold.routes.suspicion import Suspicion
 
@@ -33,7 +34,12 @@ _BROKEN_EVENT = (KeyError, TypeError, AttributeError, ValueError, IndexError)
 
 
 class EventStream(Protocol):
-    """An SDK's stream of decoded events."""
+    """An SDK's stream of decoded events, and the HTTP response that they come in."""
+
+    @property
+    def response(self) -> Any:
+        """The HTTP response."""
+        ...
 
     def __aiter__(self) -> AsyncIterator[Any]:
         """Iterate over the events."""
@@ -92,14 +98,6 @@ class SdkErrors:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeouts:
-    """How long to wait, in seconds, for the first event of an answer and between two."""
-
-    first_chunk_s: float = 120
-    idle_s: float = 120
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """A request on its way: how to send it, what it holds, the limits that it was made under."""
 
@@ -128,11 +126,13 @@ class Sender:
         Raises:
             LlmError: the request failed, before or amid the answer.
         """
+        patience = Patience(self.timeouts)
         try:
-            async with aclosing(self._events(request)) as events:
+            async with aclosing(self._events(request, patience)) as events:
                 async for event in events:
                     for chunk in self._fed(reader, event, request):
-                        yield chunk
+                        with patience.handing_over(chunk):
+                            yield chunk
             for chunk in self._ended(reader):
                 yield chunk
         except LlmError as error:
@@ -145,12 +145,20 @@ class Sender:
         self, step: Awaitable[T], seconds: float, code: FailureCode, about: Request
     ) -> T:
         """Await something that the SDK does; its errors become LlmErrors, lateness one with `code`."""
-        errors = self.errors
         try:
             async with asyncio.timeout(seconds):
-                return await step
-        except (TimeoutError, errors.timeout) as error:
+                return await self._translated(step, code, about)
+        except TimeoutError as error:
             raise LlmError(LlmFailure(f"no answer within {seconds:g} s", code)) from error
+
+    async def _translated(self, step: Awaitable[T], late: FailureCode, about: Request) -> T:
+        """Await something that the SDK does; its errors become LlmErrors, its own timeout one with `late`."""
+        errors = self.errors
+        try:
+            return await step
+        except errors.timeout as error:
+            text = f"the connection{_server_of(error)} could not be made in time"
+            raise LlmError(LlmFailure(text, late)) from error
         except errors.status as error:
             raise LlmError(self._refused(error, about)) from None
         except (errors.connection, *errors.transport) as error:
@@ -165,18 +173,20 @@ class Sender:
         except ValueError as error:
             raise LlmError(malformed(f"an event is not JSON: {error}", self.secrets)) from error
 
-    async def _events(self, request: Request) -> AsyncGenerator[Event, None]:
-        first, late = self.timeouts.first_chunk_s, FailureCode.FIRST_CHUNK_TIMEOUT
-        stream = await self.call(request.opener(), first, late, request)
+    async def _events(self, request: Request, patience: Patience) -> AsyncGenerator[Event, None]:
+        first, late = FailureCode.FIRST_CHUNK_TIMEOUT, FailureCode.TIMEOUT
+        stream = await patience.wait(self._translated(request.opener(), first, request))
         try:
             if _is_page(stream):
                 raise LlmError(malformed("a web page came in place of an answer; check base_url"))
+            listen(stream.response, patience.hear)
             iterator = stream.__aiter__()
-            event = await self.call(anext(iterator, None), first, late, request)
-            idle, late = self.timeouts.idle_s, FailureCode.TIMEOUT
-            while event is not None:
+            while True:
+                step = self._translated(anext(iterator, None), late, request)
+                event = await patience.wait(step)
+                if event is None:
+                    break
                 yield event
-                event = await self.call(anext(iterator, None), idle, late, request)
         finally:
             await stream.close()
 
@@ -240,7 +250,7 @@ class ClientPerLoop:
 
 def _is_page(stream: EventStream) -> bool:
     """Tell whether a log-in page of a proxy, or the like, came with a status of success."""
-    headers: Mapping[str, str] = getattr(getattr(stream, "response", None), "headers", {})
+    headers: Mapping[str, str] = stream.response.headers
     return headers.get("content-type", "").startswith("text/html")
 
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.limits import Limits
-from everfold.routes.sending import Timeouts
+from everfold.routes.patience import Timeouts
 
 _NO_KEY = "no-key"
 """Sent to servers that want no key, since the SDKs want one."""
@@ -35,7 +35,8 @@ class RouteSettings(BaseModel):
             is only read for the vendor's own server: another server must not get that key.
         headers: sent with every request.
         limits_of: the route of `limits.toml` whose limits hold; `limits` is laid over them.
-        first_chunk_s: how long an answer may take to begin; `idle_s` between two pieces.
+        first_chunk_s: how long an answer may take to begin; `idle_s` between two signs of life,
+            pings and comments included; `content_s` between two pieces that say something.
         connect_s: how long a connection may take.
     """
 
@@ -48,8 +49,9 @@ class RouteSettings(BaseModel):
     headers: Mapping[str, str] = {}
     limits_of: str
     limits: Mapping[str, Any] = {}
-    first_chunk_s: Seconds = 120
-    idle_s: Seconds = 120
+    first_chunk_s: Seconds = 300
+    idle_s: Seconds = 300
+    content_s: Seconds = 900
     connect_s: Seconds = 10
 
     def key(self) -> str | None:
@@ -88,7 +90,7 @@ class RouteSettings(BaseModel):
 
     def timeouts(self) -> Timeouts:
         """Return how long to wait for an answer."""
-        return Timeouts(self.first_chunk_s, self.idle_s)
+        return Timeouts(self.first_chunk_s, self.idle_s, self.content_s)
 
     def route_limits(self) -> Limits:
         """Return the limits in force.
