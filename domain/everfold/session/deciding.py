@@ -1,7 +1,9 @@
 """Deciding one event of a batch: every check of V1, in the order of R137, and the stored bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, repeat
+from types import MappingProxyType
 from typing import Literal
 
 from everfold.session.envelope import check_intent
@@ -58,7 +60,7 @@ class AppendEvent:
     """The wish to append one event.
 
     Attributes:
-        data: any JSON value; it is copied.
+        data: any JSON value; it is copied. Nobody may change it while it is being decided.
         options: `surfaceOp` and `sourceEventSeqs` for messages, `ignorable` for others (R133).
         event_id: the caller's own id of the event; a fresh one if None.
     """
@@ -71,7 +73,7 @@ class AppendEvent:
 
 def message(type_: str, data: Json, *, event_id: str | None = None) -> AppendEvent:
     """Return the wish to put a message at the end of the surface."""
-    return AppendEvent(type_, data, _APPEND, event_id)
+    return AppendEvent(type_, data, APPEND_OPTIONS, event_id)
 
 
 def replacement(type_: str, data: Json, *, start: int, end: int, sources: list[int]) -> AppendEvent:
@@ -80,7 +82,60 @@ def replacement(type_: str, data: Json, *, start: int, end: int, sources: list[i
     return AppendEvent(type_, data, {"surfaceOp": marker, "sourceEventSeqs": sources})
 
 
-_APPEND = {"surfaceOp": "append"}
+APPEND_OPTIONS: Mapping[str, Json] = MappingProxyType({"surfaceOp": "append"})
+"""The options of a message that is put at the end and cites no sources."""
+
+
+class Stamp:
+    """What the events of one batch share: the time, the origin, and the ids made for them.
+
+    Attributes:
+        time_ms: when the batch was decided, in milliseconds since 1970 UTC.
+    """
+
+    def __init__(self, means: DecisionMeans, origin: Origin) -> None:
+        self.time_ms = means.clock()
+        self._origin = origin.fragment()
+        self._batch_id = means.new_id()
+
+    def state(self, data: bytes, placement: bytes, event_id: str | None, number: int) -> bytes:
+        """Return the stored bytes of an event.
+
+        Args:
+            event_id: the caller's own; one made of the batch's id if None.
+            number: which of the events without an own id this is, from 1.
+
+        Raises:
+            IdError: the caller's id is none.
+        """
+        own = self._made_id(number) if event_id is None else checked_event_id(event_id)
+        return state_bytes(
+            data,
+            event_id=own,
+            time_ms=self.time_ms,
+            placement=placement,
+            origin=self._origin,
+        )
+
+    def states(self, forms: Sequence[bytes], event_ids: Sequence[str | None]) -> list[bytes]:
+        """Return the stored bytes of events that are placed at the end, or not at all.
+
+        Raises:
+            IdError: a caller's id is none.
+        """
+        if event_ids.count(None) < len(event_ids):
+            counts = accumulate(event_id is None for event_id in event_ids)
+            return list(map(self.state, forms, repeat(PLAIN_PLACEMENT), event_ids, counts))
+        first = self.state(b"", PLAIN_PLACEMENT, None, 1)
+        start, quote, rest = first.partition(b'","time":')
+        middle = quote + rest[:-1]
+        return [start + middle + forms[0] + b"}"] + [
+            b"".join((start, b".%d" % number, middle, form, b"}"))
+            for number, form in enumerate(forms[1:], 2)
+        ]
+
+    def _made_id(self, number: int) -> str:
+        return self._batch_id if number == 1 else f"{self._batch_id}.{number}"
 
 
 @dataclass(slots=True)
@@ -94,18 +149,10 @@ class Decider:
     session_id: str
     fold: StateFold
     means: DecisionMeans
-    origin: Origin
+    stamp: Stamp
     is_seeded: bool
-    _origin_bytes: bytes = field(init=False)
-    _time_ms: int = field(init=False)
-    _batch_id: str = field(init=False)
-    _count: int = field(init=False, default=0)
+    _without_id: int = field(init=False, default=0)
     _log_only: dict[str, bool] = field(init=False, default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._origin_bytes = self.origin.fragment()
-        self._time_ms = self.means.clock()
-        self._batch_id = self.means.new_id()
 
     def decide(self, command: AppendEvent) -> Recorded:
         """Judge a wish as the next event, make it part of the fold, and return it as stored."""
@@ -130,7 +177,7 @@ class Decider:
                 type=type_,
                 seq=seq,
                 data=freeze(copy) if self.fold.interprets(type_) else copy,
-                time=self._time_ms,
+                time=self.stamp.time_ms,
                 surface_op=surface_op,
                 source_event_seqs=sources,
                 ignorable=is_ignorable,
@@ -163,17 +210,8 @@ class Decider:
         return placement_bytes(type_, _whole_numbers(surface_op), _whole_numbers(sources))
 
     def _state(self, data: bytes, placement: bytes, event_id: str | None) -> bytes:
-        return state_bytes(
-            data,
-            event_id=self._next_id() if event_id is None else checked_event_id(event_id),
-            time_ms=self._time_ms,
-            placement=placement,
-            origin=self._origin_bytes,
-        )
-
-    def _next_id(self) -> str:
-        self._count += 1
-        return self._batch_id if self._count == 1 else f"{self._batch_id}.{self._count}"
+        self._without_id += event_id is None
+        return self.stamp.state(data, placement, event_id, self._without_id)
 
 
 def checked_event_id(event_id: object) -> str:

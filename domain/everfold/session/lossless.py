@@ -4,6 +4,7 @@ The fast path lets the C encoder and decoder do the round trip and compares; onl
 does not come back equal, or whose bytes look suspicious, is walked in Python to name the place.
 """
 
+import gc
 import math
 import re
 
@@ -15,9 +16,12 @@ from everfold.session.frozen import Json
 MAX_DEPTH = 200
 MAX_WHOLE = 2**53 - 1
 
-# How -0, and floats from 2^53 on, are written; most data holds neither ".0" nor "e+".
-_LOSSY = re.compile(rb"-0\.0|[0-9]{16}\.0|[0-9]e\+")
+# How -0, and floats from 2^53 on, are written. What is rare stands first: it is looked for.
+_LOSSY = re.compile(rb"\.0(?:(?<=-0\.0)|(?<=[0-9]{16}\.0))")
+_EXPONENT = re.compile(rb"\+(?<=[0-9]e\+)[0-9]")
 _STRICT = orjson.OPT_STRICT_INTEGER
+_SCALARS = frozenset((str, int, bool, type(None)))
+_EXACT = _SCALARS | {dict, list}
 
 
 def whole(value: object) -> int | None:
@@ -58,15 +62,61 @@ def encode(value: Json, path: str = "data") -> tuple[bytes, Json]:
     except (TypeError, RecursionError) as error:
         _explain(value, path)
         raise LosslessError(path, f"cannot be written as JSON: {error}") from error
-    # 201 levels take 402 bytes at least; fewer openers than levels cannot be too deep.
-    if len(data) > 2 * MAX_DEPTH and data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+    if _may_be_deep(data):
         _explain(value, path)
     copy = orjson.loads(data)
-    # `find` is twice as fast as `in`, and one byte is looked for six times as fast as two.
-    has_marks = data.find(b".0") >= 0 or (data.find(b"+") >= 0 and data.find(b"e+") >= 0)
-    if (has_marks and _LOSSY.search(data)) or copy != value:
+    if _may_be_lossy(data) or copy != value:
         _explain(value, path)
     return data, copy
+
+
+def encode_all(values: list[Json]) -> tuple[list[bytes], list[Json]] | None:
+    """Return the stored forms of values, and what to judge them by; None if one needs a closer look.
+
+    Costs a third of as many calls of `encode`. None is no verdict: `encode` tells which value is at
+    fault, if one is. What is given to be judged is equal to what the forms hold, but may be the
+    caller's own objects.
+    """
+    try:
+        forms = [orjson.dumps(value, option=_STRICT) for value in values]
+    except (TypeError, RecursionError):
+        return None
+    if _is_exact(values):
+        return forms, values
+    if any(map(_may_be_deep, forms)) or any(map(_may_be_lossy, forms)):
+        return None
+    copies = [orjson.loads(form) for form in forms]
+    return (forms, copies) if copies == values else None
+
+
+def _is_exact(values: list[Json]) -> bool:
+    """Tell whether values consist of nothing but what JSON has, floats excepted, and not too deep.
+
+    Walks them level by level with the garbage collector's knowledge of what a list and a dict
+    refer to, which takes a fifth of reading the forms back; types are compared, never subclasses.
+    """
+    level = values
+    for _ in range(MAX_DEPTH + 1):
+        types = set(map(type, level))
+        if types <= _SCALARS:
+            return True
+        if not types <= _EXACT:
+            return False
+        level = gc.get_referents(*level)
+    return False
+
+
+def _may_be_deep(data: bytes) -> bool:
+    """Tell whether data can be nested too deep; 201 levels have as many openers, and take 402 bytes."""
+    return len(data) > 2 * MAX_DEPTH and data.count(b"[") + data.count(b"{") > MAX_DEPTH
+
+
+def _may_be_lossy(data: bytes) -> bool:
+    """Tell whether data can hold -0 or a float from 2^53 on; a text may look as if it did."""
+    # One byte is found seventy times as fast as two.
+    if data.find(b".") >= 0 and _LOSSY.search(data):
+        return True
+    return data.find(b"+") >= 0 and _EXPONENT.search(data) is not None
 
 
 def decode(data: bytes) -> Json:

@@ -1,11 +1,15 @@
 """The rules for event data that every door applies (groups B and C, V1)."""
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import NoReturn
 
 from everfold.session.errors import MessageShapeError, PayloadError, SettlementError
 from everfold.session.frozen import Json
 from everfold.session.lossless import natural
+
+Check = Callable[[Json, int], None]
+"""Refuses data, at a seq, that breaks the rule of its event type."""
 
 _ROLES = {
     "system/message": "system",
@@ -15,6 +19,7 @@ _ROLES = {
 }
 _REASONS = ("initial", "resume", "change", "series")
 _DEFAULTS = ("reasoningEffort", "maxTokens")
+_FIELDS = itemgetter("id", "role", "source", "content")
 
 
 def check_payload(type_: str, data: Json, seq: int) -> None:
@@ -27,10 +32,15 @@ def check_payload(type_: str, data: Json, seq: int) -> None:
     """
     check = _CHECKS.get(type_)
     if check is not None:
-        check(type_, data, seq)
+        check(data, seq)
 
 
-def _check_request_header(_type: str, data: Json, seq: int) -> None:
+def check_of(type_: str) -> Check | None:
+    """Return what `check_payload` does for a type, as a function of data and seq; None for nothing."""
+    return _CHECKS.get(type_)
+
+
+def _check_request_header(data: Json, seq: int) -> None:
     if not isinstance(data, dict) or not isinstance(data.get("header"), dict):
         raise PayloadError("request/header needs an object `header`", seq=seq)
     header = data["header"]
@@ -78,20 +88,29 @@ def _defaults_fault(defaults: Json, config: Mapping[str, Json]) -> str | None:
     return None
 
 
-def _check_plain_message(type_: str, data: Json, seq: int) -> None:
-    message = data if type_ == "user/message" else _inner(data, type_, seq)
-    source = _check_message(type_, message, seq)
-    if type_ == "system/message":
-        if source["kind"] != "plugin" or not _is_name(source.get("plugin")):
-            _refuse(type_, seq, "source is not that of a named plugin")
-    elif type_ == "assistant/message":
-        named = _is_name(source.get("provider")) and _is_name(source.get("model"))
-        if source["kind"] != "model" or not named:
-            _refuse(type_, seq, "source does not name a model's provider and model")
-        _check_settlement(type_, data, seq)
+def _check_user_message(data: Json, seq: int) -> None:
+    if not _is_message(data, "user"):
+        _check_message("user/message", data, seq)
 
 
-def _check_tool_result(type_: str, data: Json, seq: int) -> None:
+def _check_system_message(data: Json, seq: int) -> None:
+    type_ = "system/message"
+    source = _check_message(type_, _inner(data, type_, seq), seq)
+    if source["kind"] != "plugin" or not _is_name(source.get("plugin")):
+        _refuse(type_, seq, "source is not that of a named plugin")
+
+
+def _check_assistant_message(data: Json, seq: int) -> None:
+    type_ = "assistant/message"
+    source = _check_message(type_, _inner(data, type_, seq), seq)
+    named = _is_name(source.get("provider")) and _is_name(source.get("model"))
+    if source["kind"] != "model" or not named:
+        _refuse(type_, seq, "source does not name a model's provider and model")
+    _check_settlement(type_, data, seq)
+
+
+def _check_tool_result(data: Json, seq: int) -> None:
+    type_ = "tool/result"
     if not isinstance(data, dict):
         raise PayloadError("tool/result data is not an object", seq=seq)
     if "error" in data and not _is_error_block(data.get("message")):
@@ -121,7 +140,8 @@ def _check_tool_block(type_: str, content: list[Json], call_id: str, seq: int) -
         _refuse(type_, seq, f"toolCallId {block.get('toolCallId')!r} is not callId {call_id!r}")
 
 
-def _check_attempt(type_: str, data: Json, seq: int) -> None:
+def _check_attempt(data: Json, seq: int) -> None:
+    type_ = "assistant/attempt"
     if not isinstance(data, dict):
         raise SettlementError(f"{type_} data is not an object", seq=seq)
     _check_settlement(type_, data, seq)
@@ -159,10 +179,31 @@ def check_message(message: Json, role: str | None = None) -> str | None:
     return None
 
 
+def _is_message(message: Json, role: str) -> bool:
+    """Tell at once that `check_message` finds no fault; False says only that it has to be asked."""
+    if type(message) is not dict:
+        return False
+    try:
+        id_, its_role, source, content = _FIELDS(message)
+        kind = source["kind"]
+    except (KeyError, TypeError):
+        return False
+    return (
+        type(id_) is type(kind) is str
+        and id_ != ""
+        and its_role == role
+        and type(source) is dict
+        and type(content) is list
+        and kind != ""
+    )
+
+
 def _check_message(type_: str, message: Json, seq: int) -> Mapping[str, Json]:
-    fault = check_message(message, _ROLES[type_])
-    if fault is not None:
-        _refuse(type_, seq, fault)
+    role = _ROLES[type_]
+    if not _is_message(message, role):
+        fault = check_message(message, role)
+        if fault is not None:
+            _refuse(type_, seq, fault)
     source: Mapping[str, Json] = message["source"]
     return source
 
@@ -181,11 +222,11 @@ def _refuse(type_: str, seq: int, reason: str) -> NoReturn:
     raise MessageShapeError(f"{type_} at seq {seq}: {reason}", seq=seq)
 
 
-_CHECKS: dict[str, Callable[[str, Json, int], None]] = {
+_CHECKS: dict[str, Check] = {
     "request/header": _check_request_header,
-    "system/message": _check_plain_message,
-    "user/message": _check_plain_message,
-    "assistant/message": _check_plain_message,
+    "system/message": _check_system_message,
+    "user/message": _check_user_message,
+    "assistant/message": _check_assistant_message,
     "tool/result": _check_tool_result,
     "assistant/attempt": _check_attempt,
 }

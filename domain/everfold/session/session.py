@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from everfold.session.bulk import decide_together
 from everfold.session.composition import Composition
 from everfold.session.conversation import Conversation, ConversationCache
-from everfold.session.deciding import AppendEvent, Decider, DecisionMeans
+from everfold.session.deciding import AppendEvent, Decider, DecisionMeans, Stamp
 from everfold.session.errors import EventSequenceError
 from everfold.session.events import (
     CREATED_TOPIC,
@@ -163,8 +164,11 @@ class Session:
         """
         state = self._read()
         fold = StateFold(state, self.composition)
-        decider = Decider(self.id, fold, self.means, origin, self.header["isSeeded"])
-        events = tuple(decider.decide(command) for command in batch)
+        stamp = Stamp(self.means, origin)
+        events = decide_together(self.id, batch, fold, self.means, stamp)
+        if events is None:
+            decider = Decider(self.id, fold, self.means, stamp, self.header["isSeeded"])
+            events = tuple(decider.decide(command) for command in batch)
         return Decision(events, fold.state())
 
     def accept(self, decision: Decision) -> None:
