@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from itertools import chain, repeat
 
 from everfold.session.errors import StoreError
 from everfold.store.backend import (
@@ -21,6 +22,8 @@ from everfold.store.sqlite_errors import ERRORS, translate
 from everfold.store.sqlite_log import SqliteFollower, last_position, select_log
 
 _INSERT = "INSERT INTO stored_events (originator_id, originator_version, topic, state) VALUES (?, ?, ?, ?)"
+_INSERT_ROWS = 20
+_LARGE_BYTES = 64 * 1024
 _LAST = (
     "SELECT originator_version FROM stored_events WHERE originator_id = ?"
     " ORDER BY originator_version DESC LIMIT 1"
@@ -69,15 +72,14 @@ class SqliteBackend:
 
     def insert(self, runs: Sequence[Run], key: bytes | None) -> Sequence[int]:
         """Store the runs in one transaction that takes the write lock at its start."""
-        count = 0
+        count = last = 0
         with self.datastore.writing() as connection:
             for run in runs:
                 _check_end(connection, run.stream_id, run.first)
-                _insert(connection, run)
+                last = _insert(connection, run)
                 count += len(run.topics)
             if key is not None:
                 _insert_key(connection, runs[0], key)
-            last = _last_rowid(connection)
         # One writer at a time, and AUTOINCREMENT counts on by one: the positions are contiguous.
         return range(last - count + 1, last + 1)
 
@@ -263,20 +265,27 @@ def _fetch_damaged(
     return [(version, topic, b"" if "\ufffd" in topic else state) for version, topic, state in rows]
 
 
-def _insert(connection: sqlite3.Connection, run: Run) -> None:
-    stream_id, first = run.stream_id, run.first
-    if len(run.topics) == 1:
-        connection.execute(_INSERT, (stream_id, first, run.topics[0], run.states[0]))
-        return
-    connection.executemany(
-        _INSERT,
-        [
-            (stream_id, version, topic, state)
-            for version, (topic, state) in enumerate(
-                zip(run.topics, run.states, strict=True), first
-            )
-        ],
+def _insert(connection: sqlite3.Connection, run: Run) -> int:
+    """Insert a run and return its last position.
+
+    Several rows a statement: SQLite then keeps its count of positions once for all of them.
+
+    That takes half of the time of a statement a row. Large rows go one by one, for SQLite copies
+    what a statement holds.
+    """
+    versions = range(run.first, run.last + 1)
+    parameters = list(
+        chain.from_iterable(
+            zip(repeat(run.stream_id), versions, run.topics, run.states, strict=False)
+        )
     )
+    is_large = max(map(len, run.states), default=0) > _LARGE_BYTES
+    step = 4 * (1 if is_large else _INSERT_ROWS)
+    cursor = connection.cursor()
+    for start in range(0, len(parameters), step):
+        some = parameters[start : start + step]
+        cursor.execute(_INSERT + ", (?, ?, ?, ?)" * (len(some) // 4 - 1), some)
+    return cursor.lastrowid or 0
 
 
 def _insert_key(connection: sqlite3.Connection, run: Run, key: bytes) -> None:
@@ -313,10 +322,6 @@ def _is_deleted(connection: sqlite3.Connection, stream_id: str) -> bool:
 def _has_header(connection: sqlite3.Connection, stream_id: str) -> bool:
     statement = "SELECT 1 FROM stored_events WHERE originator_id = ? AND originator_version = 1"
     return connection.execute(statement, (stream_id,)).fetchone() is not None
-
-
-def _last_rowid(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT last_insert_rowid()").fetchone()[0])
 
 
 def _marks(values: Sequence[object]) -> str:
