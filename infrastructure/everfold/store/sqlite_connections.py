@@ -15,7 +15,7 @@ from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
 
 from everfold.session.errors import StoreBusyError, StoreReadOnlyError
 from everfold.store.pool import Pool, check_usable
-from everfold.store.sqlite_files import uri_of
+from everfold.store.sqlite_files import FrozenMark, frozen_mark, uri_of
 from everfold.store.write_turn import TurnTimeoutError, WriteTurn
 
 _WAL_LIMIT_BYTES = 16 * 1024 * 1024
@@ -46,31 +46,40 @@ class SqliteSettings:
         return "the database in memory" if self.path is None else str(self.path)
 
 
-def connect(settings: SqliteSettings, *, mode: str) -> sqlite3.Connection:
+class StoreConnection(sqlite3.Connection):
+    """A connection to a store's database.
+
+    Attributes:
+        frozen_as: the mark of the file if it was opened as one that nobody writes.
+    """
+
+    frozen_as: FrozenMark | None = None
+
+
+def connect(settings: SqliteSettings, *, mode: str) -> StoreConnection:
     """Open a connection in autocommit mode.
 
     Args:
         mode: `ro`, `rw` or `rwc`, as in SQLite's URIs.
+
+    Raises:
+        StoreReadOnlyError: what is newest cannot be read, as nothing may be written there.
     """
-    target = ":memory:" if settings.path is None else _uri(settings.path, mode)
+    path = settings.path
+    mark = None if path is None or mode != "ro" else frozen_mark(path)
+    frozen = {} if mark is None else {"immutable": "1"}
     connection = sqlite3.connect(
-        target,
-        uri=settings.path is not None,
+        ":memory:" if path is None else uri_of(path, mode=mode, **frozen),
+        uri=path is not None,
         isolation_level=None,
         check_same_thread=False,
         timeout=settings.lock_timeout_s,
+        factory=StoreConnection,
     )
+    connection.frozen_as = mark
     connection.execute(f"PRAGMA synchronous={settings.synchronous}")
     connection.execute("PRAGMA trusted_schema=OFF")
     return connection
-
-
-def _uri(path: Path, mode: str) -> str:
-    # On read-only media SQLite cannot make the files that go with a WAL. Nobody can write there.
-    is_frozen = hasattr(os, "statvfs") and os.statvfs(path.parent).f_flag & os.ST_RDONLY
-    if mode == "ro" and is_frozen and not os.path.exists(f"{path}-wal"):
-        return uri_of(path, mode=mode, immutable="1")
-    return uri_of(path, mode=mode)
 
 
 class SessionSQLiteDatastore(SQLiteDatastore):
@@ -95,13 +104,13 @@ class SessionSQLiteDatastore(SQLiteDatastore):
             size=settings.pool_size,
             timeout_s=settings.lock_timeout_s,
         )
-        self._writer: sqlite3.Connection | None = None
+        self._writer: StoreConnection | None = None
         self._writing: Callable[[], Writing | None] = _nobody
         self._pid = os.getpid()
         self._is_closed = False
         self._followers: set[threading.Event] = set()
 
-    def open_reader(self) -> sqlite3.Connection:
+    def open_reader(self) -> StoreConnection:
         """Open one more connection that only reads; the caller closes it."""
         connection = connect(self.settings, mode="ro" if self.settings.read_only else "rw")
         connection.execute("PRAGMA query_only=ON")
@@ -151,7 +160,7 @@ class SessionSQLiteDatastore(SQLiteDatastore):
         finally:
             self._turn.leave()
 
-    def writer(self) -> sqlite3.Connection:
+    def writer(self) -> StoreConnection:
         """Return the writer's connection; the caller has the turn."""
         if self._writer is None:
             self._writer = connect(self.settings, mode="rw")
@@ -162,22 +171,36 @@ class SessionSQLiteDatastore(SQLiteDatastore):
             self._writer.execute("PRAGMA secure_delete=ON")
         return self._writer
 
-    def take_reader(self) -> sqlite3.Connection:
+    def is_current(self, connection: StoreConnection) -> bool:
+        """Tell whether a connection for reading still shows what the database holds."""
+        path, mark = self.settings.path, connection.frozen_as
+        return mark is None or path is None or frozen_mark(path) == mark
+
+    def take_reader(self) -> StoreConnection:
         """Return a connection for reading; a database in memory has one for all."""
         if self.settings.path is not None:
-            return self._readers.take()
+            while not self.is_current(reader := self._readers.take()):
+                self._readers.give(reader, is_usable=False)
+            return reader
         check_usable(self._pid, self._is_closed)
         self._check_idle()
         self._turn.__enter__()
         self._writing = _nobody
         return self.writer()
 
-    def give_reader(self, connection: sqlite3.Connection) -> None:
-        """Take back a connection for reading."""
-        if self.settings.path is not None:
-            self._readers.give(connection)
-        else:
+    def give_reader(self, connection: StoreConnection) -> None:
+        """Take back a connection for reading.
+
+        Raises:
+            StoreBusyError: the file was taken for one that nobody writes, and somebody wrote it.
+        """
+        if self.settings.path is None:
             self.end_turn()
+            return
+        is_current = self.is_current(connection)
+        self._readers.give(connection, is_usable=is_current)
+        if not is_current:
+            raise StoreBusyError(f"{self.settings.name} was written while it was read; read again")
 
     def empty_wal(self) -> None:
         """Fold the WAL into the file and cut it to nothing.

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from everfold.session.errors import (
     ForeignDatabaseError,
     SchemaVersionError,
+    StoreReadOnlyError,
     StoreUnavailableError,
 )
 from everfold.store.write_turn import HAS_FILE_LOCKS
@@ -24,6 +25,48 @@ def uri_of(path: Path, **query: str) -> str:
     """Return the SQLite URI of a file."""
     options = "&".join(f"{name}={value}" for name, value in query.items())
     return f"file:{quote(os.fsencode(path))}?{options}"
+
+
+FrozenMark = tuple[int, int, int]
+"""What a file is recognised by while nobody writes it: its number, size and time of change."""
+
+
+def frozen_mark(path: Path) -> FrozenMark | None:
+    """Return the mark of a file that is best read as one that nobody writes; None for any other.
+
+    SQLite reads a database with a WAL only where it may make a `-shm` file; and one that a reader
+    without rights made would keep the writers out. Neither is needed if the file never changes.
+    While there is no WAL nobody has it open for writing, so that holds for as long as the mark
+    stays the same: whoever reads looks at it before and after.
+
+    Raises:
+        StoreReadOnlyError: the WAL holds something and cannot be read here; without it the file
+            would look older than it is, or damaged.
+    """
+    is_folder_ours = _is_writable(path.parent)
+    if is_folder_ours and _is_writable(path):
+        return None
+    wal_bytes, has_index = _size(f"{path}-wal"), os.path.exists(f"{path}-shm")
+    if wal_bytes is None or (wal_bytes == 0 and not has_index):
+        facts = path.stat()
+        return facts.st_ino, facts.st_size, facts.st_mtime_ns
+    if is_folder_ours or has_index:
+        return None
+    raise StoreReadOnlyError(
+        f"{path}-wal holds newer events, and nothing may be written in {path.parent}, so SQLite "
+        "cannot read them; copy both files to a folder that may be written"
+    )
+
+
+def _is_writable(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _size(path: str) -> int | None:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return None
 
 
 def stored_schema_version(path: Path, *, is_ours: bool = False) -> int | None:

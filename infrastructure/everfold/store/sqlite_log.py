@@ -70,6 +70,8 @@ class SqliteFollower:
             self._seen = _data_version(connection)
             end = min(last_position(connection), after + _SCAN_ROWS)
             rows = select_log(connection, after, end, limit, topics) if end > after else []
+        if self._is_overtaken():
+            return after, []
         return (rows[-1][0] if len(rows) == limit else max(end, after)), rows
 
     def wait(self, timeout_s: float) -> None:
@@ -92,11 +94,22 @@ class SqliteFollower:
             self._own.close()
 
     def _reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        return self._datastore.reading() if self._own is None else nullcontext(self._own)
+        if self._own is None:
+            return self._datastore.reading()
+        if self._is_overtaken():
+            self._own.close()
+            self._own = self._datastore.open_reader()
+        return nullcontext(self._own)
+
+    def _is_overtaken(self) -> bool:
+        """Tell whether the file was taken for one that nobody writes, and somebody wrote it."""
+        return self._own is not None and not self._datastore.is_current(self._own)
 
     def _has_changed(self) -> bool:
         # All commits to a database in memory are this process's own, and wake.
-        return self._own is not None and _data_version(self._own) != self._seen
+        if self._own is None:
+            return False
+        return self._is_overtaken() or _data_version(self._own) != self._seen
 
 
 def _data_version(connection: sqlite3.Connection) -> int:
