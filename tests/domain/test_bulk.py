@@ -11,6 +11,7 @@ from everfold.session.bulk import decide_together
 from everfold.session.deciding import APPEND_OPTIONS, AppendEvent, Decider, Stamp
 from everfold.session.errors import SessionError
 from everfold.session.events import NO_ORIGIN, Origin, Recorded
+from everfold.session.frozen import Json
 from everfold.session.session import Session
 from everfold.session.state import SessionState, StateFold
 from tests.domain.kit import (
@@ -41,6 +42,12 @@ LOG_ONLY = {
     "session/title": {"title": "t"},
     "assistant/attempt": {"turn": 1, "step": 1, "stream": []},
 }
+ODD_OPTIONS: list[dict[str, Json]] = [
+    {"surfaceOp": "append"},
+    {"surfaceOp": "no"},
+    {"ignorable": True},
+    {},
+]
 OTHERS = {"image/offload": omit((0, [0])), "session/end-seed": {}, "who/knows": {}, "naïve": 1}
 
 
@@ -50,7 +57,7 @@ def wishes(draw: st.DrawFn) -> AppendEvent:
     data = {**MESSAGES, **LOG_ONLY, **OTHERS}
     type_ = draw(st.sampled_from(sorted(data)))
     usual = APPEND_OPTIONS if type_ in MESSAGES else None
-    odd = st.sampled_from([{"surfaceOp": "append"}, {}, {"ignorable": True}, {"surfaceOp": "no"}])
+    odd = st.sampled_from(ODD_OPTIONS)
     is_odd = draw(st.integers(0, 9))
     return AppendEvent(
         type_,
