@@ -16,7 +16,7 @@ from everfold.session.events import (
     Recorded,
     state_bytes,
 )
-from everfold.session.frozen import Json, freeze
+from everfold.session.frozen import FrozenDict, Json, freeze
 from everfold.session.growing import Growing
 from everfold.session.ids import HEADER_VERSION, SessionId, session_id, version_of
 from everfold.session.lossless import encode
@@ -49,7 +49,9 @@ class Session:
         state: SessionState | None = None,
         cache: ConversationCache | None = None,
     ) -> None:
-        self.header: Mapping[str, Json] = freeze(dict(header))
+        self.header: Mapping[str, Json] = (
+            header if isinstance(header, FrozenDict) else freeze(dict(header))
+        )
         self.composition = composition
         self.means = means
         self._state = SessionState.empty() if state is None else state

@@ -1,7 +1,7 @@
 """The state of a session: the fold of its log, as a value (surface, and the few facts beside it)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from everfold.session.composition import Composition
@@ -216,10 +216,4 @@ class StateFold:
     def state(self) -> SessionState:
         """Return the state reached; the fold must not be used after it."""
         latest = self._start.latest if self._latest is None else MappingProxyType(self._latest)
-        return replace(
-            self._start,
-            surface=self.surface.surface(),
-            latest=latest,
-            inherited_cut=self._inherited,
-            last=self._last,
-        )
+        return SessionState(self.surface.surface(), latest, self._inherited, self._last)

@@ -20,7 +20,6 @@ import random
 import sys
 import threading
 import time
-from contextlib import suppress
 from types import TracebackType
 
 HAS_FILE_LOCKS = sys.platform != "win32"
@@ -151,6 +150,8 @@ class WriteTurn:
 
 def _give_back(lock: threading.RLock) -> None:
     """Release a lock as often as this thread holds it."""
-    with suppress(RuntimeError):
+    try:
         while True:
             lock.release()
+    except RuntimeError:
+        return
