@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def chat(url: str, *lines: str, arguments: tuple[str, ...] = ()) -> Outcome:
     return run_process("chat", *arguments, "--store", url, stdin=stdin)
 
 
-def said(url: str) -> list[object]:
+def said(url: str) -> list[Any]:
     return [each.data["content"] for each in events_of(url) if each.type == "user/message"]
 
 
@@ -60,7 +61,17 @@ def test_two_slashes_begin_a_message_with_one(url: str) -> None:
 def test_help_lists_every_command(url: str) -> None:
     outcome = chat(url, "/help")
 
-    for name in ("image", "images", "omit", "bring-back", "compact", "title", "help", "quit"):
+    for name in (
+        "image",
+        "file",
+        "images",
+        "omit",
+        "bring-back",
+        "compact",
+        "title",
+        "help",
+        "quit",
+    ):
         assert f"\n/{name}" in f"\n{outcome.out}"
 
 
@@ -108,9 +119,36 @@ def test_images_are_omitted_and_brought_back(tmp_path: Path, url: str) -> None:
     assert types_of(url).count("image/offload") == types_of(url).count("image/bring-back") == 1
 
 
+def test_files_go_with_the_next_message(tmp_path: Path, url: str) -> None:
+    (tmp_path / "tides.csv").write_text("hour,metres")
+    (tmp_path / "a.png").write_bytes(img(300, shade=1))
+
+    outcome = chat(url, "/file tides.csv", "/image a.png", "look", "thanks")
+
+    assert outcome.status == 0
+    assert "[1 file goes with the next message]" in outcome.err
+    assert "[1 image and 1 file go with the next message]" in outcome.err
+    assert [[block["type"] for block in content] for content in said(url)] == [
+        ["text", "file", "image"],
+        ["text"],
+    ]
+
+
+def test_a_file_goes_with_the_first_message(tmp_path: Path, url: str) -> None:
+    (tmp_path / "tides.csv").write_text("hour,metres")
+
+    outcome = chat(url, "look", arguments=("--file", "tides.csv"))
+
+    assert outcome.status == 0
+    assert [block["type"] for block in said(url)[0]] == ["text", "file"]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
+        ("/image everfold.toml", "here: /file PATH"),
+        ("/file nowhere.csv", "the file 'nowhere.csv' cannot be read"),
+        ("/file", "name a file: /file PATH"),
         ("/image nowhere.png", "the image 'nowhere.png' cannot be read"),
         ("/image", "name a file"),
         ("/image 'half", "No closing quotation"),
@@ -120,7 +158,10 @@ def test_images_are_omitted_and_brought_back(tmp_path: Path, url: str) -> None:
         ("/title", "give a title"),
     ],
 )
-def test_a_wrong_command_says_why_and_ends_nothing(url: str, line: str, reason: str) -> None:
+def test_a_wrong_command_says_why_and_ends_nothing(
+    tmp_path: Path, url: str, line: str, reason: str
+) -> None:
+    scripted(tmp_path)
     outcome = chat(url, line, "one")
 
     assert reason in outcome.err
@@ -218,7 +259,17 @@ def test_an_interrupt_closes_the_turn_and_ends_the_program(tmp_path: Path, url: 
 
 def test_a_recorded_chat_is_replayed(tmp_path: Path, url: str) -> None:
     (tmp_path / "a.png").write_bytes(img(300, shade=1))
-    lines = ("one", "/image a.png", "look", "/omit 15:0", "/title Mine", "/compact", "two")
+    (tmp_path / "tides.csv").write_text("hour,metres")
+    lines = (
+        "one",
+        "/file tides.csv",
+        "/image a.png",
+        "look",
+        "/omit 15:0",
+        "/title Mine",
+        "/compact",
+        "two",
+    )
     recorded = chat(url, *lines, arguments=("--record", "mine.jsonl"))
 
     outcome = run_process("replay", "mine.jsonl", "--json")

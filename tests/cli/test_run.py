@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from everfold.attachments.filesystem import FileAttachments
 from tests.cli.conftest import Run
 from tests.cli.programs import MODULE, environment, run_process
 from tests.cli.talking import (
@@ -151,6 +152,60 @@ def test_a_file_that_is_no_image_is_refused_before_anything_is_stored(
     assert outcome.status == 1
     assert "a.png" in outcome.err
     assert types_of(url) == []
+
+
+def test_a_refused_image_names_the_option_that_keeps_it_as_it_is(
+    run: Run, tmp_path: Path, url: str
+) -> None:
+    (tmp_path / "a.png").write_text("not a picture")
+
+    outcome = run("run", "look", "--image", "a.png", "--store", url)
+
+    assert "'a.png'" in outcome.err
+    assert "here: --file PATH" in outcome.err
+
+
+def test_a_file_is_stored_verbatim_and_the_model_reads_its_handle(
+    run: Run, tmp_path: Path, url: str
+) -> None:
+    data = b"hour,metres\r\n6,2.5\xff\x00"
+    (tmp_path / "tides.csv").write_bytes(data)
+    (tmp_path / "quay.png").write_bytes(img(300, shade=5))
+    attached = ("--file", "tides.csv", "--file", "quay.png", "--image", "quay.png")
+    with strict_fake() as fake:
+        provided(tmp_path, fake)
+
+        outcome = run("run", "When?", *attached, "--store", url)
+
+    assert outcome.status == 0
+    assert types_and_blocks(url) == ["text", "image", "file", "file"]
+    message = next(event for event in events_of(url) if event.type == "user/message")
+    reference = message.data["content"][2]["attachment"]
+    assert (reference["name"], reference["bytes"]) == ("tides.csv", len(data))
+    stored = FileAttachments(tmp_path / "run.attachments").read(reference["attachmentId"])
+    assert stored == data
+    assert fake.last.seen is not None
+    assert f'[File "tides.csv" ({reference["attachmentId"]})' in fake.last.seen.all_text
+    assert len(fake.last.seen.images) == 1
+
+
+def test_a_bad_image_beside_a_file_stores_neither(run: Run, tmp_path: Path, url: str) -> None:
+    (tmp_path / "tides.csv").write_text("hour,metres")
+    (tmp_path / "a.png").write_text("not a picture")
+
+    outcome = run("run", "x", "--file", "tides.csv", "--image", "a.png", "--store", url)
+
+    assert outcome.status == 1
+    assert types_of(url) == []
+    assert FileAttachments(tmp_path / "run.attachments").page() == []
+
+
+def test_a_file_that_is_not_there_is_named(run: Run, url: str) -> None:
+    outcome = run("run", "look", "--file", "nowhere.csv", "--store", url, "--json")
+
+    assert outcome.status == 1
+    said = document(outcome.err)["error"]["message"]
+    assert "the file 'nowhere.csv' cannot be read: No such file" in said
 
 
 def test_an_image_that_is_not_there_is_named(run: Run, url: str) -> None:

@@ -149,7 +149,7 @@ def _opened(data: bytes) -> ImageFile.ImageFile:
             "undecodable",
             f"its {len(data)} bytes are not an image of a type that is decoded here ("
             f"{', '.join(sorted(set(_TYPES.values())))}), or are damaged; "
-            "send it as a file to keep it as it is",
+            "attach it as a file to keep it as it is",
         ) from error
 
 

@@ -133,7 +133,24 @@ class OpenProfile:
         Raises:
             AdmissionError: names every image at fault; nothing was stored.
         """
-        sources = [Source(image.data, image.name, None, "image") for image in images]
+        return self._admitted([Source(each.data, each.name, None, "image") for each in images])
+
+    def attach(self, sources: Sequence[Source]) -> list[dict[str, Json]]:
+        """Check and store images and files, all or none, and return the blocks that refer to them.
+
+        Args:
+            sources: each of a kind; the bytes of files are kept as they are.
+
+        Raises:
+            AdmissionError: names every source at fault; nothing was stored.
+        """
+        refs = self._admitted(sources)
+        return [
+            {"type": source.kind, "attachment": ref}
+            for source, ref in zip(sources, refs, strict=True)
+        ]
+
+    def _admitted(self, sources: Sequence[Source]) -> list[dict[str, Json]]:
         notices: list[Notice] = []
         refs = admit(sources, self.attachments, notify=notices.append)
         for notice in notices:

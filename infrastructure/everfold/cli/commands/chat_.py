@@ -8,9 +8,9 @@ import click
 from everfold.cli.edge import DONE, REFUSED
 from everfold.cli.options import Run, pass_run, store_option
 from everfold.cli.talk.asking import Talk
+from everfold.cli.talk.attaching import attached, attachment_options
 from everfold.cli.talk.conversing import Conversation
 from everfold.cli.talk.host import (
-    image_parts,
     is_interactive,
     model_options,
     note,
@@ -26,14 +26,7 @@ from everfold.cli.talk.telling import Teller
 
 @click.command("chat")
 @click.argument("session", required=False)
-@click.option(
-    "--image",
-    "images",
-    multiple=True,
-    metavar="PATH",
-    type=click.Path(path_type=Path),
-    help="An image that goes with the first message; repeatable.",
-)
+@attachment_options("first message")
 @session_options
 @model_options
 @record_option
@@ -43,6 +36,7 @@ def command(
     run: Run,
     session: str | None,
     images: tuple[Path, ...],
+    files: tuple[Path, ...],
     new_id: str | None,
     resume: bool,
     profile: str | None,
@@ -65,7 +59,7 @@ def command(
         told_to_end() as ending,
     ):
         host.route(route)
-        shown = image_parts(host, images)
+        shown = attached(host, images, files)
         session_id = session_of(host, session, new_id)
         agent = host.agent(session_id, route=route, model=model, takes_over=resume)
         talk = Talk(host, agent, runner, Teller(agent.cancel))

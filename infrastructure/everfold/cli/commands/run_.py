@@ -11,8 +11,8 @@ from everfold.cli import output
 from everfold.cli.edge import DONE, INTERRUPTED, PARTLY, REFUSED
 from everfold.cli.options import Run, json_option, pass_run, store_option
 from everfold.cli.talk.asking import Talk, parts_of, result_record
+from everfold.cli.talk.attaching import attached, attachment_options
 from everfold.cli.talk.host import (
-    image_parts,
     model_options,
     note,
     session_of,
@@ -29,14 +29,7 @@ _STATUS = {"completed": DONE, "max-tokens": PARTLY, "aborted": INTERRUPTED}
 
 @click.command("run")
 @click.argument("prompt", required=False)
-@click.option(
-    "--image",
-    "images",
-    multiple=True,
-    metavar="PATH",
-    type=click.Path(path_type=Path),
-    help="An image that goes with the prompt; repeatable.",
-)
+@attachment_options("prompt")
 @click.option("--session", metavar="SESSION", help="Go on with this session; else a new one.")
 @session_options
 @model_options
@@ -48,6 +41,7 @@ def command(
     run: Run,
     prompt: str | None,
     images: tuple[Path, ...],
+    files: tuple[Path, ...],
     session: str | None,
     new_id: str | None,
     resume: bool,
@@ -72,7 +66,7 @@ def command(
         told_to_end(),
     ):
         host.route(route)
-        shown = image_parts(host, images)
+        shown = attached(host, images, files)
         session_id = session_of(host, session, new_id)
         agent = host.agent(session_id, route=route, model=model, takes_over=resume)
         talk = Talk(host, agent, runner, Teller(agent.cancel, is_quiet=as_json))

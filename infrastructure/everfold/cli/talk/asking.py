@@ -74,9 +74,9 @@ def result_record(result: TurnResult, events: Sequence[Recorded]) -> dict[str, J
     }
 
 
-def parts_of(text: str, images: Sequence[Part]) -> list[Part]:
-    """Return the content of a question: its text, then its images."""
-    return [*([text] if text else []), *images]
+def parts_of(text: str, attachments: Sequence[Part]) -> list[Part]:
+    """Return the content of a question: its text, then what goes with it."""
+    return [*([text] if text else []), *attachments]
 
 
 def existing(words: Sequence[str]) -> tuple[Path, ...]:

@@ -10,9 +10,10 @@ from everfold.agent.content import Part
 from everfold.cli import output
 from everfold.cli.options import Run
 from everfold.cli.talk.asking import Talk, existing, parts_of
+from everfold.cli.talk.attaching import attached, attachments_text
 from everfold.cli.talk.choosing import COLUMNS, chosen, listed, row, totals
 from everfold.cli.talk.compacting import compact, outcome_text
-from everfold.cli.talk.host import image_parts, note
+from everfold.cli.talk.host import note
 from everfold.cli.talk.recording import MaybeRecorder
 from everfold.cli.talk.signals import Ending
 from everfold.cli.talk.telling import failure_text
@@ -24,6 +25,7 @@ from everfold.session.errors import SessionError
 from everfold.session.frozen import Json
 
 HELP = """/image PATH…       show images with the next message; quote a path that has spaces
+/file PATH…        attach files, kept as they are, to the next message
 /images            list the images of this session
 /omit IMAGE…       omit images from now on, named as /images lists them
 /bring-back IMAGE… show omitted images again
@@ -40,7 +42,7 @@ class Conversation:
 
     Attributes:
         is_interactive: whether a person types; else a Ctrl-C ends the program.
-        waiting: images for the next message.
+        waiting: images and files for the next message.
         failures: how many messages got no answer, and how many commands were refused.
     """
 
@@ -89,7 +91,8 @@ class Conversation:
     def _commands(self) -> dict[str, Callable[[str], None]]:
         return {
             "help": lambda _: output.say(HELP),
-            "image": self._image,
+            "image": lambda rest: self._attach("image", rest),
+            "file": lambda rest: self._attach("file", rest),
             "images": self._images,
             "omit": lambda rest: self._decide(OMIT, rest),
             "bring-back": lambda rest: self._decide(BRING_BACK, rest),
@@ -113,13 +116,13 @@ class Conversation:
             failure = None if result.failure is None else result.failure.to_json()
             self._refused(failure_text(result.kind, failure, result.advice))
 
-    def _image(self, rest: str) -> None:
+    def _attach(self, kind: str, rest: str) -> None:
         paths = existing(_words(rest))
         if not paths:
-            raise click.UsageError("name a file: /image PATH")
-        self.waiting += image_parts(self.talk.host, paths)
-        count = len(self.waiting)
-        note(f"{count} {'image goes' if count == 1 else 'images go'} with the next message")
+            raise click.UsageError(f"name a file: /{kind} PATH")
+        images, files = (paths, ()) if kind == "image" else ((), paths)
+        self.waiting += attached(self.talk.host, images, files, as_file="/file PATH")
+        note(f"{attachments_text(self.waiting)} with the next message")
 
     def _images(self, _: str) -> None:
         found = listed(self.talk.host.sessions, self._session_id)

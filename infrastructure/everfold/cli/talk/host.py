@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import click
 
-from everfold.agent.content import Part
 from everfold.attachments.admission import Notice
 from everfold.cli.options import Run
 from everfold.cli.reading import check_session
@@ -18,9 +17,6 @@ from everfold.profiles.loading import load_profile, located
 from everfold.profiles.opening import OpenProfile, Wrap, open_profile
 
 F = TypeVar("F", bound=Callable[..., object])
-
-MAX_IMAGE_BYTES = 256 * 1024 * 1024
-"""Beyond this a file is not even read; admission has tighter limits of its own."""
 
 
 def profile_option(command: F) -> F:
@@ -96,31 +92,6 @@ def session_of(host: OpenProfile, named: str | None, new_id: str | None) -> str:
         check_session(host.sessions.store, named)
         return named
     return host.sessions.create(new_id, cwd=str(Path.cwd())).id
-
-
-def image_parts(host: OpenProfile, paths: tuple[Path, ...]) -> list[Part]:
-    """Store image files, all or none, and return the blocks that show them.
-
-    Raises:
-        AdmissionError: names every image at fault.
-        click.ClickException: a file cannot be read.
-    """
-    from everfold.agent.tools import ImageData
-
-    if not paths:
-        return []
-    data = [ImageData(_read(path), path.name) for path in paths]
-    return [{"type": "image", "attachment": ref} for ref in host.admit(data)]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        if path.stat().st_size > MAX_IMAGE_BYTES:
-            raise click.ClickException(f"the image {str(path)!r} is over {MAX_IMAGE_BYTES} bytes")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise click.ClickException(f"the image {str(path)!r} cannot be read: {reason}") from error
 
 
 class _OneLine(logging.Handler):
