@@ -16,6 +16,7 @@ from everfold.plugins.waterfalls import (
     RequestErrorQuestion,
 )
 from everfold.routes.scripted import calls, fails, says
+from tests.agent.faults import failing
 from tests.agent.kit import PATIENCE_S, Host, png, run, shown
 
 
@@ -105,6 +106,50 @@ def test_the_plugins_after_one_that_fails_late_are_asked_once(host: Host) -> Non
     result = run(agent.ask("hi"))
 
     assert (result.kind, asked) == ("error", ["INVALID_REQUEST"])
+
+
+ENDS = [SystemExit(3), KeyboardInterrupt()]
+
+
+@pytest.mark.parametrize("chain", ["pre_step", "request_error"])
+@pytest.mark.parametrize("raised", ENDS, ids=repr)
+def test_a_plugin_that_ends_the_program_leaves_no_turn_open(
+    host: Host, chain: str, raised: BaseException
+) -> None:
+    async def leaving(question: object, ask_next: object) -> None:
+        raise raised
+
+    waterfalls: Any = host.mounted.waterfalls
+    leave = getattr(waterfalls, chain).register("acme-exits", leaving)
+    agent = host.agent(host.route(fails("INVALID_REQUEST"), says("fine"), says("fine")))
+
+    with pytest.raises(type(raised)) as caught:
+        run(agent.ask("hi"))
+    leave()
+
+    assert caught.value is raised
+    assert host.types(agent.session_id)[-2:] == ["step/end", "turn/end"]
+    (end,) = host.data(agent.session_id, "turn/end")
+    assert end["reason"] == {"kind": "interrupted"}
+    assert run(host.agent(host.route(says("fine")), agent.session_id).ask("and?")).text == "fine"
+
+
+def test_a_plugin_that_ends_the_program_does_so_also_when_the_turn_cannot_be_closed(
+    host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def leaving(question: PreStepQuestion, ask_next: object) -> PreStepAnswer:
+        raise SystemExit(3)
+
+    host.mounted.waterfalls.pre_step.register("acme-exits", leaving)
+    # The input and the opening are stored before.
+    agent = host.agent(host.route(says("fine")), sessions=failing(host.sessions, 3))
+
+    with pytest.raises(SystemExit):
+        run(agent.ask("hi"))
+
+    assert host.data(agent.session_id, "turn/end") == []
+    assert "turn 1 of session" in caplog.text
+    assert "stays open" in caplog.text
 
 
 def test_the_model_is_told_when_a_tool_would_not_stop(host: Host) -> None:

@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from everfold.agent.cancelling import TurnCancellation, finished, start
+from everfold.agent.cancelling import ProgramEndError, TurnCancellation, finished, start
 from everfold.agent.content import AdmitImages
 from everfold.agent.errors import AgentClosedError, AgentError, TurnOpenError
 from everfold.agent.inbox import Target
@@ -262,6 +262,9 @@ class Agent:
             self._cancellation.set()
             await finished(task)
             raise
+        except ProgramEndError as end:
+            # Here, in the caller's own task: the turn is closed.
+            raise end.raised from None
         finally:
             self._cancellation = None
 

@@ -11,6 +11,7 @@ from everfold.agent.attempt import Attempt, Attempting
 from everfold.agent.calling import Call
 from everfold.agent.cancelling import (
     TurnCancellation,
+    carried,
     is_own_failure,
     start,
     stop,
@@ -229,8 +230,12 @@ class Answering:
             return
 
     async def _unless_cancelled(self, asking: Coroutine[Any, Any, T], otherwise: T) -> T:
-        """Return what plugins answer; a cancelled turn does not wait for them, and stops them."""
-        work = start(asking, "waterfall")
+        """Return what plugins answer; a cancelled turn does not wait for them, and stops them.
+
+        Raises:
+            ProgramEndError: one of them wants to end the program.
+        """
+        work = start(carried(asking), "waterfall")
         if await until_cancelled(work, self.cancellation, None):
             return work.result()
         await stop(work, self.loop.settings.limits.grace_s)

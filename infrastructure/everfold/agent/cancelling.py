@@ -9,6 +9,28 @@ from everfold.session.frozen import Json
 T = TypeVar("T")
 
 
+class ProgramEndError(Exception):
+    """Carries a plugin's wish to end the program to where the turn is closed for it.
+
+    Raised in a task as it is, a SystemExit would leave the event loop at once, and the turn open.
+
+    Attributes:
+        raised: the SystemExit or KeyboardInterrupt.
+    """
+
+    def __init__(self, raised: BaseException) -> None:
+        super().__init__(repr(raised))
+        self.raised = raised
+
+
+async def carried(work: Coroutine[Any, Any, T]) -> T:
+    """Await work; its wish to end the program comes as a ProgramEndError."""
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as raised:
+        raise ProgramEndError(raised) from raised
+
+
 class TurnCancellation:
     """Says whether a turn was asked to stop, and by whom (`turn/end`, reason `aborted`)."""
 

@@ -11,15 +11,15 @@ from typing import assert_never
 from everfold.agent import wishes
 from everfold.agent.answering import Answering, Called, Closed, Ended
 from everfold.agent.calling import Call, Outcome, ToolRunner, failed
-from everfold.agent.cancelling import TurnCancellation
+from everfold.agent.cancelling import ProgramEndError, TurnCancellation
 from everfold.agent.log import OwnedTurn, fixed
-from everfold.agent.loop import Loop
+from everfold.agent.loop import Loop, log
 from everfold.agent.opening import open_step
 from everfold.agent.settling import result_wishes
 from everfold.agent.tools import ToolContext
 from everfold.llm.failure import LlmFailure
 from everfold.session.deciding import AppendEvent
-from everfold.session.errors import LosslessError, TooLargeError
+from everfold.session.errors import LosslessError, SessionError, TooLargeError
 from everfold.session.frozen import Json
 from everfold.session.session import Session
 
@@ -44,10 +44,15 @@ class TurnRun:
         Raises:
             TakenOverError: another process closed the turn.
             SessionError: the store failed; the turn is open, `Sessions.resume` closes it.
+            ProgramEndError: a plugin wants to end the program; the turn was closed as interrupted.
         """
         step: int | None = 1
         while step is not None:
-            settled = await self._answering.settle(step)
+            try:
+                settled = await self._answering.settle(step)
+            except ProgramEndError:
+                await self._interrupt(step)
+                raise
             match settled:
                 case Called(calls):
                     await self._call(step, calls)
@@ -63,6 +68,14 @@ class TurnRun:
     async def _close(self, step: int, reason: Mapping[str, Json]) -> None:
         end = (wishes.step_end(self.owned.turn, step), wishes.turn_end(self.owned.turn, reason))
         await self.loop.log.append(fixed(end), owned=self.owned)
+
+    async def _interrupt(self, step: int) -> None:
+        """Close the turn for a program that ends now, whatever becomes of that."""
+        try:
+            await self._close(step, {"kind": "interrupted"})
+        except SessionError:
+            turn, session_id = self.owned.turn, self.owned.session_id
+            log.exception("turn %d of session %r stays open", turn, session_id)
 
     async def _go_on(self, step: int) -> int | None:
         """Close a step whose tools have answered, and open the next one."""
