@@ -47,6 +47,35 @@ def ids(store: SessionStore) -> list[str]:
     return [each.stream_id for each in store.streams()]
 
 
+def test_a_file_with_the_usual_ending_of_zstandard_is_taken(
+    store: SessionStore, take_folder: TakeFolder, root: Path
+) -> None:
+    put(root / "a.jsonl.zst", compressed(session("a")))
+
+    take_folder(root)
+
+    assert ids(store) == ["a"]
+
+
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zip"])
+def test_a_packed_file_is_reported_and_not_passed_over(
+    store: SessionStore, take_folder: TakeFolder, root: Path, ending: str
+) -> None:
+    put(root / "a.jsonl", session("a"))
+    packed = put(root / f"a.jsonl.{ending}", b"packed")
+
+    report = take_folder(root)
+
+    (refused,) = report.refused
+    assert refused.path == packed
+    assert refused.refusal is not None
+    assert (refused.refusal.code, "unpack it first" in str(refused.refusal)) == (
+        "compression",
+        True,
+    )
+    assert ids(store) == ["a"]
+
+
 def test_the_reference_layout_is_imported(
     store: SessionStore, take_folder: TakeFolder, root: Path
 ) -> None:

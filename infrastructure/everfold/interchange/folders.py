@@ -16,7 +16,8 @@ from everfold.session.deciding import DecisionMeans
 from everfold.session.ports import SessionStore
 
 # `session.jsonl` is generation 0, `session.v3.jsonl.zstd` is generation 3 (R334, R345).
-_NAME = re.compile(r"(?P<stem>.+?)(?:\.v(?P<generation>[0-9]{1,9}))?\.jsonl(?:\.zstd)?")
+_NAME = re.compile(r"(?P<stem>.+?)(?:\.v(?P<generation>[0-9]{1,9}))?\.jsonl(?:\.zstd?)?")
+_PACKED = re.compile(r".+\.jsonl\.(?:gz|bz2|xz|zip)")
 _IS_LINK = "it is a symbolic link; it was not followed"
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -114,13 +115,16 @@ def _candidates(root: Path, reports: list[FileReport]) -> Iterator[_Candidate]:
         )
         for name in names:
             match = _NAME.fullmatch(name)
-            if match is not None:
+            if _PACKED.fullmatch(name) is not None:
+                refusal = _file_refusal("it is packed; unpack it first", "compression")
+                reports.append(FileReport(Path(parent, name), refusal=refusal))
+            elif match is not None:
                 generation = int(match["generation"] or 0)
                 yield _Candidate(Path(parent, name), match["stem"], generation)
 
 
-def _file_refusal(reason: str) -> ImportRefusedError:
-    return ImportRefusedError(reason, line=1, code="file")
+def _file_refusal(reason: str, code: str = "file") -> ImportRefusedError:
+    return ImportRefusedError(reason, line=1, code=code)
 
 
 def _ambiguous(candidate: _Candidate, generation: int) -> FileReport:

@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 from everfold.interchange.errors import ImportRefusedError
 from everfold.interchange.limits import DEFAULT_LIMITS, ImportLimits
 from everfold.interchange.lines import Readable, Source, pieces_of
+from everfold.interchange.opening import opened
 from everfold.interchange.log_reader import LogReader, Replaced
 from everfold.session.composition import Composition
 from everfold.session.deciding import DecisionMeans
@@ -174,17 +174,9 @@ def _rows_of_the_file(adopted: Adopted) -> tuple[Recorded, ...]:
 @contextmanager
 def _pieces(source: Source) -> Iterator[Iterator[bytes]]:
     if isinstance(source, Path):
-        with _opened(source) as file:
-            yield pieces_of(file)
+        with opened(source) as pieces:
+            yield pieces
     elif isinstance(source, Readable):
         yield pieces_of(source)
     else:
         yield iter(source)
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        reason = f"{path} cannot be read: {error.strerror}"
-        raise ImportRefusedError(reason, line=1, code="file") from error

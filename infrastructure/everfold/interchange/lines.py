@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 import zstandard
 
 from everfold.interchange.errors import ImportRefusedError
+from everfold.interchange.kinds import MAGIC_BYTES, fault_of
 from everfold.interchange.limits import ImportLimits
 
 
@@ -24,7 +25,7 @@ class Readable(Protocol):
 Source = Path | Readable | Iterable[bytes]
 """A file, an open binary file, or the bytes of one in pieces cut anywhere."""
 
-_PIECE_BYTES = 64 * 1024
+PIECE_BYTES = 64 * 1024
 # Four bytes of Zstandard can stand for 128 KiB; so few at once keep one step below 16 MiB.
 _COMPRESSED_PIECE_BYTES = 512
 _MAX_WINDOW_BYTES = 2**27
@@ -89,12 +90,12 @@ class LineReader:
             )
 
     def _unpacked(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        head = b""
-        while len(head) < len(_FRAME_MAGIC) and (piece := next(pieces, None)) is not None:
-            head += piece
-        pieces = chain((head,), pieces)
+        head, pieces = _with_head(pieces)
         if head.startswith(_FRAME_MAGIC):
-            pieces = self._decompressed(pieces)
+            head, pieces = _with_head(self._decompressed(pieces))
+        fault = fault_of(head)
+        if fault is not None:
+            raise self._refusal(*fault)
         for piece in pieces:
             self._total += len(piece)
             if self._total > self._limits.max_total_bytes:
@@ -123,6 +124,14 @@ class LineReader:
         return ImportRefusedError(reason, line=self.number, code=code, seq=seq)
 
 
+def _with_head(pieces: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """Return the first bytes, enough to tell a file's kind, and all pieces."""
+    head = b""
+    while len(head) < MAGIC_BYTES and (piece := next(pieces, None)) is not None:
+        head += piece
+    return head, chain((head,), pieces)
+
+
 class _Frames:
     """Independent Zstandard frames, one after another."""
 
@@ -148,5 +157,5 @@ class _Frames:
 
 def pieces_of(file: Readable) -> Iterator[bytes]:
     """Yield the rest of an open binary file in pieces."""
-    while piece := file.read(_PIECE_BYTES):
+    while piece := file.read(PIECE_BYTES):
         yield piece

@@ -18,6 +18,8 @@ from everfold.session.vocabulary import MESSAGE_TYPES
 LINE_TYPE = "session"
 """The `type` of a header line; a header in memory has none."""
 
+_NO_FILE = "this is no session file"
+
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
@@ -62,15 +64,21 @@ class LogReader:
             ImportRefusedError: not a session file, or one of another format version.
         """
         first = next(self._lines, None)
-        if first is None or first.is_torn:
-            reason = "the file is empty" if first is None else "the header line is cut short"
-            raise ImportRefusedError(reason, line=1, code=SessionHeaderError.code)
-        fields = self._value(first)
+        if first is None:
+            raise _header_refusal("the file is empty")
+        is_object = first.content.startswith(b"{")
+        if first.is_torn:
+            is_what = "the header line is cut short" if is_object else _NO_FILE
+            raise _header_refusal(is_what)
+        try:
+            fields = self._value(first)
+        except ImportRefusedError as error:
+            if is_object:
+                raise
+            raise _header_refusal(f"{_NO_FILE}: {error.reason}", error.code) from error
         if not isinstance(fields, dict) or fields.get("type") != LINE_TYPE:
-            raise ImportRefusedError(
-                f"this is no session file: the first line is not an object of type {LINE_TYPE!r}",
-                line=1,
-                code=SessionHeaderError.code,
+            raise _header_refusal(
+                f"{_NO_FILE}: the first line is not an object of type {LINE_TYPE!r}"
             )
         _check_version(fields)
         self._header = {name: value for name, value in fields.items() if name != "type"}
@@ -97,11 +105,8 @@ class LogReader:
         if self._source.is_frame_torn:
             self.warnings.append("the last compressed frame is cut short: a torn write was dropped")
         if self._header.get("isSeeded") is True and not has_marker:
-            raise ImportRefusedError(
-                "the header says isSeeded, but no end-seed marker says inherited",
-                line=1,
-                code=SeedCutError.code,
-            )
+            reason = "the header says isSeeded, but no end-seed marker says inherited"
+            raise _header_refusal(reason, SeedCutError.code)
 
     def refusal(self, cause: SessionError) -> ImportRefusedError:
         """Return the refusal of the current line for what a door said about it."""
@@ -143,18 +148,21 @@ class LogReader:
         )
 
 
+def _header_refusal(reason: str, code: str = SessionHeaderError.code) -> ImportRefusedError:
+    return ImportRefusedError(reason, line=1, code=code)
+
+
 def _check_version(fields: dict[str, Json]) -> None:
     version = natural(fields.get("version"))
     if version == FORMAT_VERSION:
         return
     if version is None:
-        reason = f"version {fields.get('version')!r} is not a whole number"
-        raise ImportRefusedError(reason, line=1, code=SessionHeaderError.code)
+        raise _header_refusal(f"version {fields.get('version')!r} is not a whole number")
     if version > FORMAT_VERSION:
         reason = f"is newer than {FORMAT_VERSION}, the newest that is read here; update everfold"
     else:
         reason = f"is older than {FORMAT_VERSION}; convert the file with the program that wrote it"
-    raise ImportRefusedError(f"format version {version} {reason}", line=1, code="format-version")
+    raise _header_refusal(f"format version {version} {reason}", "format-version")
 
 
 def _kind(value: Json) -> str:

@@ -43,9 +43,10 @@ def command(
     repair: bool,
     session_id: str | None,
 ) -> int:
-    """Store the sessions of files and folders; `-` is standard input.
+    """Store the sessions of files and folders; `-` is standard input, and a pipe is a file.
 
-    Every file is checked completely before anything of it is stored. Exit code 0 if all were
+    Files are JSONL, plain or compressed with Zstandard: `gunzip -c s.jsonl.gz | everfold import -`
+    for others. Every file is checked completely before anything of it is stored. Exit code 0 if all were
     imported, 3 if some, 1 if none.
     """
     if session_id is not None and (len(paths) != 1 or any(path.is_dir() for path in paths)):
@@ -66,8 +67,11 @@ def command(
 
 def _check_paths(paths: Iterable[Path]) -> None:
     for path in paths:
-        if str(path) != "-" and not path.exists():
-            raise click.ClickException(f"there is no file {str(path)!r}; nothing was imported")
+        if str(path) != "-":
+            if not path.exists():
+                raise click.ClickException(f"there is no file {str(path)!r}; nothing was imported")
+        elif sys.stdin is None or sys.stdin.isatty():
+            raise click.UsageError("name a file, or pipe one in: nothing comes from `-`")
 
 
 def _reports(
