@@ -1,15 +1,18 @@
 """The program as a process: its two names, its start, signals and closed pipes."""
 
 import json
+import re
 import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
-from everfold.cli.edge import DONE, INTERRUPTED, READER_GONE
+from everfold.cli import edge
+from everfold.cli.edge import DONE, EXIT_CODES, INTERRUPTED, READER_GONE
 from everfold.host.opening import open_sessions
 from everfold.session.session import Session
 from tests.cli.programs import ENTRY_POINT, MODULE, PATIENCE_S, environment, run_process
@@ -56,7 +59,23 @@ def test_help_names_the_default_store_and_the_exit_codes() -> None:
     outcome = run_process("--help", env={"XDG_DATA_HOME": "/data of/me"})
 
     assert "sqlite:////data of/me/everfold/sessions.sqlite" in outcome.out
-    assert "0 done, 1 refused, 2 usage, 3 partly, 130 interrupted" in outcome.out
+    told = dict(re.findall(r"^  (\d+) +(\S.*)$", outcome.out, re.MULTILINE))
+    assert told == {str(code): meaning for code, meaning in EXIT_CODES.items()}
+
+
+def test_every_status_that_the_program_gives_has_a_meaning() -> None:
+    given = {value for name, value in vars(edge).items() if name.isupper() and type(value) is int}
+
+    assert given == set(EXIT_CODES)
+
+
+def test_the_documents_name_every_exit_code() -> None:
+    page = Path(__file__).parents[2].joinpath("docs/cli.md").read_text("utf-8")
+    section = page.partition("## Exit codes\n")[2].partition("\n## ")[0]
+
+    assert {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)} == set(
+        EXIT_CODES
+    )
 
 
 def test_no_command_at_all_is_wrong_usage() -> None:

@@ -1,7 +1,4 @@
-"""The program's edge: what went wrong becomes one message and an exit code, never a traceback.
-
-0 done; 1 refused; 2 wrong usage; 3 done in part; 70 a defect; 130 interrupted; 141 the reader went away.
-"""
+"""The program's edge: what went wrong becomes one message and an exit code, never a traceback."""
 
 import errno
 import json
@@ -19,6 +16,17 @@ from everfold.session.errors import SessionError
 
 DONE, REFUSED, USAGE, PARTLY = 0, 1, 2, 3
 DEFECT, INTERRUPTED, READER_GONE = 70, 130, 141
+
+EXIT_CODES = {
+    DONE: "done",
+    REFUSED: "refused, or something is wrong",
+    USAGE: "wrong usage",
+    PARTLY: "done in part",
+    DEFECT: "a defect of everfold or of a plugin",
+    INTERRUPTED: "interrupted",
+    READER_GONE: "nobody reads the output any more",
+}
+"""Every exit code of the program, and what it means."""
 
 DEBUG_VARIABLE = "EVERFOLD_DEBUG"
 

@@ -8,7 +8,7 @@ from io import TextIOWrapper
 
 import click
 
-from everfold.cli.edge import USAGE, ReaderGoneError, is_reader_gone, run_guarded
+from everfold.cli.edge import EXIT_CODES, USAGE, ReaderGoneError, is_reader_gone, run_guarded
 from everfold.cli.location import VARIABLE, default_store, shown_url
 from everfold.cli.options import Run
 
@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
         with formatter.section(f"The store, unless --store or ${VARIABLE} names one"):
             formatter.write_text(shown_url(default_store()))
         with formatter.section("Exit codes"):
-            formatter.write_text("0 done, 1 refused, 2 usage, 3 partly, 130 interrupted")
+            formatter.write_dl([(str(code), meaning) for code, meaning in EXIT_CODES.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a reader that went away is told apart from a refusal."""
