@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from everfold.store.urls import open_store
 from tests.cli.programs import MODULE, Outcome, environment, run_process
 from tests.cli.talking import PATIENCE_S, crashed, events_of, scripted, turn_ends, types_of
 from tests.providers.pictures import img
@@ -28,6 +29,11 @@ def chat(url: str, *lines: str, arguments: tuple[str, ...] = ()) -> Outcome:
     return run_process("chat", *arguments, "--store", url, stdin=stdin)
 
 
+def sessions_of(url: str) -> list[str]:
+    with open_store(url, create=False, read_only=True) as store:
+        return [each.stream_id for each in store.streams()]
+
+
 def said(url: str) -> list[Any]:
     return [each.data["content"] for each in events_of(url) if each.type == "user/message"]
 
@@ -38,6 +44,74 @@ def test_each_line_is_a_message(url: str) -> None:
     assert outcome.status == 0
     assert outcome.out == ("You said 'one'; I see 0 image(s).\nYou said 'two'; I see 0 image(s).\n")
     assert turn_ends(url) == ["completed", "completed"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--id", "mine")])
+@pytest.mark.parametrize("lines", [(), ("/help", "/images", "/compact", "/omit 5:0", "/quit")])
+def test_a_chat_that_is_left_without_a_word_leaves_no_session(
+    url: str, arguments: tuple[str, ...], lines: tuple[str, ...]
+) -> None:
+    outcome = chat(url, *lines, arguments=arguments)
+
+    assert "Traceback" not in outcome.err
+    assert sessions_of(url) == []
+
+
+def test_the_first_message_begins_the_session(url: str) -> None:
+    outcome = chat(url, "one")
+
+    first, begun, *_ = outcome.err.splitlines()
+    assert first.startswith("[a new session: echo of scripted, profile scripted; ")
+    assert begun == "[session session-1]"
+    assert sessions_of(url) == ["session-1"]
+
+
+def test_a_title_begins_the_session_too(url: str) -> None:
+    chat(url, "/title The ferry", arguments=("--id", "mine"))
+
+    assert types_of(url, "mine") == ["session/title"]
+
+
+def test_commands_about_what_was_said_say_that_nothing_was(url: str) -> None:
+    outcome = chat(url, "/images", "/compact", "/omit 5:0", "one")
+
+    assert "[nothing was summarised: nothing was said yet]" in outcome.err
+    assert "[nothing was said yet, so there is no image to decide about]" in outcome.err
+    assert outcome.out.splitlines() == [
+        "0 in all, 0 shown to models, 0 omitted",
+        "You said 'one'; I see 0 image(s).",
+    ]
+
+
+def test_a_taken_id_is_refused_before_anything_is_said(url: str) -> None:
+    chat(url, "one", arguments=("--id", "mine"))
+
+    outcome = chat(url, "two", arguments=("--id", "mine"))
+
+    assert (outcome.status, outcome.out) == (1, "")
+    assert "session id 'mine' is taken" in outcome.err
+    assert turn_ends(url, "mine") == ["completed"]
+
+
+def test_two_chats_that_wait_get_a_session_each(tmp_path: Path, url: str) -> None:
+    def begun() -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [*MODULE, "chat", "--store", url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+        )
+        assert process.stderr is not None
+        assert b"a new session" in process.stderr.readline()
+        return process
+
+    both = [begun(), begun()]
+    told = [process.communicate(b"one\n", timeout=PATIENCE_S)[1] for process in both]
+
+    assert [process.returncode for process in both] == [0, 0]
+    assert [b"[session session-1]" in told[0], b"[session session-2]" in told[1]] == [True, True]
+    assert sessions_of(url) == ["session-1", "session-2"]
 
 
 def test_a_last_line_without_an_end_is_a_message_too(url: str) -> None:
@@ -154,7 +228,7 @@ def test_a_file_goes_with_the_first_message(tmp_path: Path, url: str) -> None:
         ("/image 'half", "No closing quotation"),
         ("/omit 5", "'5' names no image"),
         ("/omit", "name images as /images lists them"),
-        ("/omit 99:0", "target 99 is not on the surface"),
+        ("/omit 99:0", "nothing was said yet"),
         ("/title", "give a title"),
     ],
 )
@@ -166,6 +240,13 @@ def test_a_wrong_command_says_why_and_ends_nothing(
 
     assert reason in outcome.err
     assert (outcome.status, outcome.out) == (1, "You said 'one'; I see 0 image(s).\n")
+
+
+def test_an_image_that_is_not_there_is_refused(url: str) -> None:
+    outcome = chat(url, "one", "/omit 99:0")
+
+    assert outcome.status == 1
+    assert "target 99 is not on the surface" in outcome.err
 
 
 def test_a_short_session_is_not_summarised(url: str) -> None:

@@ -38,9 +38,10 @@ def test_an_answer_is_shown_and_ctrl_d_leaves(tmp_path: Path, url: str) -> None:
     scripted(tmp_path, {"text": "At 14:20."})
 
     with terminal("chat", "--store", url, cwd=tmp_path) as chat:
-        chat.expect("[session session-1: script-1 of scripted")
+        chat.expect("[a new session: script-1 of scripted")
         chat.expect("> ")
         chat.type("When does the ferry leave?")
+        chat.expect("[session session-1]")
         chat.expect("At 14:20.")
         leave(chat)
         status = chat.end()

@@ -7,21 +7,13 @@ import click
 
 from everfold.cli.edge import DONE, REFUSED
 from everfold.cli.options import Run, pass_run, store_option
-from everfold.cli.talk.asking import Talk
 from everfold.cli.talk.attaching import attached, attachment_options
+from everfold.cli.talk.beginning import Beginning
 from everfold.cli.talk.conversing import Conversation
-from everfold.cli.talk.host import (
-    is_interactive,
-    model_options,
-    note,
-    session_of,
-    session_options,
-    talking,
-)
+from everfold.cli.talk.host import is_interactive, model_options, session_options, talking
 from everfold.cli.talk.lines import lines
 from everfold.cli.talk.recording import record_option, recorder_for
 from everfold.cli.talk.signals import told_to_end
-from everfold.cli.talk.telling import Teller
 
 
 @click.command("chat")
@@ -45,7 +37,7 @@ def command(
     record: Path | None,
     store: str | None,
 ) -> int:
-    """Talk to a model: go on with SESSION, or begin a new one.
+    """Talk to a model: go on with SESSION, or begin a new one with the first message.
 
     Each line is a message; a backslash at its end joins the next one. `/help` lists commands. Ctrl-C
     cancels the turn, Ctrl-D leaves. With a pipe for input: exit code 1 if a message got no answer.
@@ -60,16 +52,16 @@ def command(
     ):
         host.route(route)
         shown = attached(host, images, files)
-        session_id = session_of(host, session, new_id)
-        agent = host.agent(session_id, route=route, model=model, takes_over=resume)
-        talk = Talk(host, agent, runner, Teller(agent.cancel))
-        recorder.begin(agent)
-        conversation = Conversation(run, talk, recorder, is_typed, ending, waiting=shown)
-        asked = agent.settings.model
-        note(
-            f"session {session_id}: {asked.model} of {asked.provider}, profile {host.profile.name}; "
-            "/help lists commands, Ctrl-D leaves"
+        beginning = Beginning(
+            host,
+            runner,
+            recorder,
+            session,
+            new_id,
+            lambda name: host.agent(name, route=route, model=model, takes_over=resume),
         )
+        conversation = Conversation(run, beginning, is_typed, ending, waiting=shown)
+        conversation.talk = beginning.waiting()
         try:
             conversation.run(lines(ending, is_interactive=is_typed))
         finally:

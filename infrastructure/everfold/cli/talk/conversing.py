@@ -11,12 +11,14 @@ from everfold.cli import output
 from everfold.cli.options import Run
 from everfold.cli.talk.asking import Talk, existing, parts_of
 from everfold.cli.talk.attaching import attached, attachments_text
+from everfold.cli.talk.beginning import Beginning
 from everfold.cli.talk.choosing import COLUMNS, chosen, listed, row, totals
 from everfold.cli.talk.compacting import compact, outcome_text
 from everfold.cli.talk.host import note
 from everfold.cli.talk.recording import MaybeRecorder
 from everfold.cli.talk.signals import Ending
 from everfold.cli.talk.telling import failure_text
+from everfold.profiles.opening import OpenProfile
 from everfold.projections.image_offload.bring_back import TYPE as BRING_BACK
 from everfold.projections.image_offload.projection import TYPE as OMIT
 from everfold.recordings.recording import Act
@@ -41,18 +43,20 @@ class Conversation:
     """One conversation.
 
     Attributes:
+        beginning: begins the session when something is said.
         is_interactive: whether a person types; else a Ctrl-C ends the program.
         waiting: images and files for the next message.
         failures: how many messages got no answer, and how many commands were refused.
+        talk: None while nothing was said in a new session.
     """
 
     program: Run
-    talk: Talk
-    recorder: MaybeRecorder
+    beginning: Beginning
     is_interactive: bool
     ending: Ending
     waiting: list[Part] = field(default_factory=list)
     failures: int = 0
+    talk: Talk | None = None
 
     def run(self, lines: Iterable[str]) -> None:
         """Take lines until they end, or one of them says so.
@@ -105,11 +109,12 @@ class Conversation:
             return
         content = parts_of(text if text.strip() else "", self.waiting)
         self.waiting = []
-        self.recorder.asked(content)
+        talk = self._begun()
+        self._recorder.asked(content)
         try:
-            result = self.talk.ask(content)
+            result = talk.ask(content)
         except KeyboardInterrupt:
-            self.recorder.note(Act("cancel"))
+            self._recorder.note(Act("cancel"))
             raise
         if not result.is_completed:
             self.failures += 1
@@ -121,11 +126,11 @@ class Conversation:
         if not paths:
             raise click.UsageError(f"name a file: /{kind} PATH")
         images, files = (paths, ()) if kind == "image" else ((), paths)
-        self.waiting += attached(self.talk.host, images, files, as_file="/file PATH")
+        self.waiting += attached(self._host, images, files, as_file="/file PATH")
         note(f"{attachments_text(self.waiting)} with the next message")
 
     def _images(self, _: str) -> None:
-        found = listed(self.talk.host.sessions, self._session_id)
+        found = listed(self._host.sessions, self.talk.agent.session_id) if self.talk else []
         if found:
             output.table(COLUMNS, (row(each, by) for each, by in found))
         output.say(totals(found))
@@ -134,6 +139,8 @@ class Conversation:
         wanted = chosen(_words(rest))
         if not wanted:
             raise click.UsageError("name images as /images lists them, for instance 5:0")
+        if self.talk is None:
+            raise click.UsageError("nothing was said yet, so there is no image to decide about")
         targets = [{"seq": seq, "imageIndexes": sorted(wanted[seq])} for seq in wanted]
         self._append(type_, {"targets": targets})
 
@@ -144,28 +151,41 @@ class Conversation:
         self._append("session/title", {"title": rest, "messageSeqs": [], "source": source})
 
     def _append(self, type_: str, data: Json) -> None:
-        access = self.talk.host.access(self._session_id)
+        access = self._host.access(self._begun().agent.session_id)
         access.view()
         event = access.append((AppendEvent(type_, data),))[0]
-        self.recorder.note(Act("append", type=type_, data=data))
+        self._recorder.note(Act("append", type=type_, data=data))
         note(f"stored: {event.type} (seq {event.seq})")
 
     def _compact(self, rest: str) -> None:
-        asked = self.talk.agent.settings.model
-        self.recorder.note(Act("compact", focus=rest))
+        if self.talk is None:
+            note("nothing was summarised: nothing was said yet")
+            return
+        agent = self.talk.agent
+        asked = agent.settings.model
+        self._recorder.note(Act("compact", focus=rest))
         outcome = compact(
-            self.talk.host,
+            self._host,
             self.talk.runner,
-            self._session_id,
+            agent.session_id,
             focus=rest,
             route=asked.provider,
             model=asked.model,
         )
         note(outcome_text(outcome))
 
+    def _begun(self) -> Talk:
+        if self.talk is None:
+            self.talk = self.beginning.begun()
+        return self.talk
+
     @property
-    def _session_id(self) -> str:
-        return self.talk.agent.session_id
+    def _host(self) -> OpenProfile:
+        return self.beginning.host
+
+    @property
+    def _recorder(self) -> MaybeRecorder:
+        return self.beginning.recorder
 
     def _refused(self, said: str) -> None:
         note(self.program.clean(said))

@@ -15,6 +15,8 @@ from everfold.cli.reading import check_session
 from everfold.cli.visible import one_line, visible
 from everfold.profiles.loading import load_profile, located
 from everfold.profiles.opening import OpenProfile, Wrap, open_profile
+from everfold.session.errors import SessionExistsError
+from everfold.session.ids import session_id
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -79,10 +81,11 @@ def _tell_notice(name: str, notice: Notice) -> None:
     note(f"{name}: {notice.text}")
 
 
-def session_of(host: OpenProfile, named: str | None, new_id: str | None) -> str:
-    """Return the id of a session that is there, or of a new one.
+def check_choice(host: OpenProfile, named: str | None, new_id: str | None) -> None:
+    """Refuse a session that is not there, and an id for a new one that is taken.
 
     Raises:
+        IdError: no session can have this id.
         SessionNotFoundError: there is none of this name.
         SessionExistsError: the new id is taken.
     """
@@ -90,8 +93,18 @@ def session_of(host: OpenProfile, named: str | None, new_id: str | None) -> str:
         raise click.UsageError("a session is either named, or new with --id")
     if named is not None:
         check_session(host.sessions.store, named)
-        return named
-    return host.sessions.create(new_id, cwd=str(Path.cwd())).id
+    elif new_id is not None and host.sessions.store.version(session_id(new_id)):
+        raise SessionExistsError(new_id)
+
+
+def session_of(host: OpenProfile, named: str | None, new_id: str | None) -> str:
+    """Return the id of the session that was chosen; a new one is stored now.
+
+    Raises:
+        SessionError: as `check_choice`.
+    """
+    check_choice(host, named, new_id)
+    return named or host.sessions.create(new_id, cwd=str(Path.cwd())).id
 
 
 class _OneLine(logging.Handler):
