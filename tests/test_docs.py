@@ -18,6 +18,7 @@ from everfold.llm.failure import FailureCode
 from everfold.projections.catalog import detached_composition
 from everfold.session.errors import SessionError
 from everfold.session.events import Event, Origin, Recorded, placement_bytes, state_bytes, topic_of
+from everfold.session.short_streams import stored_form
 from everfold.store.urls import open_store
 
 ROOT = Path(__file__).parent.parent
@@ -127,7 +128,7 @@ def test_an_example_row_is_what_is_stored_today(row: Recorded) -> None:
     envelope = row.envelope()
 
     state = state_bytes(
-        orjson.dumps(envelope["data"]),
+        stored_form(event.type, orjson.dumps(envelope["data"]), envelope["data"]),
         event_id=row.event_id,
         time_ms=event.time,
         placement=placement_bytes(event.type, event.surface_op, event.source_event_seqs),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import orjson
 import pytest
 
 from everfold.audit.walking import Finding, Step, Walk
@@ -11,11 +12,13 @@ from everfold.plugins.plugin import Plugin
 from everfold.projections.catalog import detached_composition
 from everfold.session.composition import Composition
 from everfold.session.errors import SessionNotFoundError
-from everfold.session.events import EventLike
+from everfold.session.events import EventLike, Recorded
 from everfold.session.frozen import Json
 from everfold.session.ids import version_of
 from everfold.session.projection import History, MessageProjection
 from tests.audit.damage import remove_row, rewrite_row
+from tests.domain.kit import APPEND
+from tests.domain.streams import spoken
 from tests.talks import talk
 
 
@@ -123,6 +126,35 @@ def test_bytes_that_would_be_written_otherwise_today_are_found(
 
     assert len(steps) == 14
     assert [(each.seq, each.code) for each in findings] == [(4, "bytes")]
+
+
+def answered(sessions: Sessions) -> Recorded:
+    """Store a session whose one event is an answer that came in pieces, and return that row."""
+    sessions.create("quay")
+    return sessions.append("quay", "assistant/message", spoken("a long ", "quay"), APPEND)
+
+
+def test_an_answer_from_before_streams_were_shortened_is_sound(
+    sessions: Sessions, store_url: str
+) -> None:
+    row = answered(sessions)
+    rewrite_row(store_url, "quay", row.originator_version, orjson.dumps(row.envelope()))
+
+    steps, findings = walked(sessions)
+
+    assert (len(steps), findings) == (1, [])
+
+
+def test_a_short_stream_that_cannot_be_put_together_is_found(
+    sessions: Sessions, store_url: str
+) -> None:
+    row = answered(sessions)
+    rewrite_row(store_url, "quay", row.originator_version, row.state.replace(b'"OI"', b'"OK"'))
+
+    steps, findings = walked(sessions)
+
+    assert (len(steps), [(each.seq, each.code) for each in findings]) == (0, [(0, "store-corrupt")])
+    assert "holds no 12 characters of text-chunks" in findings[0].message
 
 
 def test_a_stored_message_that_is_none_is_found(sessions: Sessions, store_url: str) -> None:

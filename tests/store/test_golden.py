@@ -14,6 +14,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from everfold.session.doors import recorded_of
 from everfold.session.errors import SessionExistsError
 from everfold.session.events import (
     ABSENT,
@@ -36,6 +37,11 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 ROWS: list[dict[str, Json]] = [
     json.loads(line) for line in (GOLDEN / "rows-1.jsonl").read_text().splitlines()
 ]
+SHORT: list[dict[str, Json]] = [
+    json.loads(line) for line in (GOLDEN / "rows-2.jsonl").read_text().splitlines()
+]
+"""Answers from after their streams were shortened; those of `ROWS` hold every record."""
+
 STREAM = "golden-é"
 KEY = "golden-key"
 SNAPSHOT = StoredSnapshot(STREAM, 6, "golden-fold@1", b"golden \x00 state")
@@ -72,6 +78,16 @@ def test_the_same_decision_is_stored_in_the_same_bytes_today(golden: dict[str, J
     )
 
     assert state == golden["state"].encode()
+
+
+@pytest.mark.parametrize("golden", SHORT, ids=lambda golden: golden["eventId"])
+def test_an_answer_is_stored_in_the_same_bytes_today_and_read_whole(
+    golden: dict[str, Json],
+) -> None:
+    today = recorded_of(Event.of(golden["record"]), golden["stream"], golden["eventId"])
+
+    assert today == recorded(golden)
+    assert recorded(golden).record() == golden["record"]
 
 
 @every_row

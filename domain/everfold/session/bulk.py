@@ -17,6 +17,7 @@ from everfold.session.frozen import Json
 from everfold.session.ids import version_of
 from everfold.session.lossless import encode_all
 from everfold.session.payload import Check, check_of
+from everfold.session.short_streams import SHORTENED, stored_form
 from everfold.session.state import StateFold
 from everfold.session.vocabulary import MESSAGE_TYPES
 
@@ -62,6 +63,8 @@ def decide_together(
         for kind, reading in zip(kinds, readings, strict=True):
             if kind.check is not None:
                 kind.check(reading, seq)
+        if SHORTENED in types:
+            forms = list(map(stored_form, types, forms, readings))
         states = stamp.states(forms, event_ids)
         means.check_size(max(map(len, states)) + max(map(len, types)))
     except SessionError:

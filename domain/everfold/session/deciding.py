@@ -24,6 +24,7 @@ from everfold.session.ids import version_of
 from everfold.session.lossless import encode, whole
 from everfold.session.payload import check_payload
 from everfold.session.ports import Clock, NewId
+from everfold.session.short_streams import stored_form
 from everfold.session.state import END_SEED, StateFold, is_inherited_marker
 from everfold.session.surface import APPEND, PASS, Plan
 
@@ -184,7 +185,7 @@ class Decider:
             )
             plan = self.fold.surface.plan(event)
         topic = topic_of(type_, ignorable=is_ignorable)
-        state = self._state(data, placement, command.event_id)
+        state = self._state(stored_form(type_, data, copy), placement, command.event_id)
         self.means.check_size(len(topic) + len(state), seq)
         recorded = Recorded(self.session_id, version_of(seq), topic, state)
         self.fold.apply(recorded, plan)

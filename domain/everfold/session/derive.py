@@ -28,6 +28,8 @@ def message_of(event: EventLike) -> Json | None:
     """Return the message object of a message-producing event, empty or not; None for others."""
     if event.type not in MESSAGE_TYPES:
         return None
+    if isinstance(event, Recorded) and event.type != "user/message":
+        return event.message
     data = event.data
     if event.type == "user/message":
         return data if isinstance(data, Mapping) else None

@@ -26,6 +26,7 @@ from everfold.session.payload import check_payload
 from everfold.session.placement import Replace, placement_of
 from everfold.session.session import Session, created_event
 from everfold.session.session_header import check_header
+from everfold.session.short_streams import stored_form
 from everfold.session.state import END_SEED, SessionState, StateFold
 from everfold.session.vocabulary import MESSAGE_TYPES
 
@@ -226,7 +227,8 @@ def _frozen(event: Event, fold: StateFold) -> Event:
 
 def recorded_of(event: Event, session_id: str, event_id: str) -> Recorded:
     """Return a checked event as it is stored."""
-    data, _copy = encode(event.data)
+    data, copy = encode(event.data)
+    data = stored_form(event.type, data, copy)
     state = state_bytes(
         data, event_id=event_id, time_ms=event.time, placement=_placement_bytes(event)
     )

@@ -20,6 +20,7 @@ from everfold.session.errors import CorruptStreamError, EnvelopeError, LosslessE
 from everfold.session.frozen import FrozenDict, FrozenList, Json, freeze
 from everfold.session.ids import seq_of
 from everfold.session.lossless import decode, encode
+from everfold.session.short_streams import ShortStreamError, with_whole_stream
 from everfold.session.vocabulary import MESSAGE_TYPES
 
 CREATED_TOPIC = "session/created"
@@ -192,21 +193,33 @@ class Recorded:
             self._message = weakref.ref(message)
 
     @property
+    def message(self) -> Json | None:
+        """The object `message` of the payload, frozen; None if it has none. No stream is decoded for it."""
+        whole = self._data() if self._data is not None else None
+        held = self._message() if self._message is not None else None
+        if held is None:
+            payload = self._stored()["data"] if whole is None else whole
+            message = payload.get("message") if isinstance(payload, Mapping) else None
+            held = freeze(message) if isinstance(message, Mapping) else None
+            self._message = None if held is None else weakref.ref(held)
+        return held
+
+    @property
     def time(self) -> int:
         """When the event was decided, in milliseconds since 1970 UTC."""
-        return int(self.envelope()["time"])
+        return int(self._stored()["time"])
 
     @property
     def surface_op(self) -> Json | Literal[Absent.ABSENT]:
         """The placement marker."""
-        return self._surface_op(self.envelope())
+        return self._surface_op(self._stored())
 
     @property
     def source_event_seqs(self) -> Json | Literal[Absent.ABSENT]:
         """The seqs of the events that this one was made from."""
         if self.state.startswith(PLAIN):
             return ABSENT
-        return self.envelope().get("sourceEventSeqs", ABSENT)
+        return self._stored().get("sourceEventSeqs", ABSENT)
 
     def _surface_op(self, envelope: Mapping[str, Json]) -> Json | Literal[Absent.ABSENT]:
         implied = "append" if self.type in MESSAGE_TYPES else ABSENT
@@ -215,14 +228,24 @@ class Recorded:
     @property
     def event_id(self) -> str:
         """The id by which a repeated commit is recognised; unique within the stream."""
-        return str(self.envelope()["eventId"])
+        return str(self._stored()["eventId"])
 
     def envelope(self) -> dict[str, Json]:
-        """Return all that the state holds, decoded anew.
+        """Return all that the state holds, decoded anew; a stream that is stored short is whole in it.
 
         Raises:
             CorruptStreamError: it is not JSON, or not an event's; the error names session and seq.
         """
+        value = self._stored()
+        try:
+            value["data"] = with_whole_stream(self.type, value["data"])
+        except ShortStreamError as error:
+            reason = f"its stream cannot be put together: {error}"
+            raise CorruptStreamError(self.originator_id, self.seq, reason) from error
+        return value
+
+    def _stored(self) -> dict[str, Json]:
+        """Return what the state holds, with a short stream as it is written there."""
         try:
             value = decode(self.state)
         except LosslessError as error:
