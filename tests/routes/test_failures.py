@@ -9,9 +9,10 @@ from everfold.routes.failures import failure_of, refusal_of, retry_after_ms, scr
 from everfold.routes.limits import Limits, RouteLimits
 from everfold.routes.rejections import Refusal, Sent
 from everfold.routes.suspicion import Suspicion
+from everfold.routes.wire import Wire
 
 LIMITS = Limits("openai-compatible").of("m")
-PLAIN = Sent({}, 100, (), ImageBudget())
+PLAIN = Sent(dict, 100, (), ImageBudget())
 
 
 def code(refusal: Refusal) -> str:
@@ -120,7 +121,7 @@ def test_no_secret_stands_in_a_failure_i4(text: str) -> None:
 @pytest.mark.parametrize(("status", "text"), [(500, "no"), (413, "request too large")])
 def test_no_secret_stands_in_a_request_id_i4(status: int, text: str) -> None:
     refusal = Refusal(status, text, request_id="req my-own-secret sk-test-0000aaaa1111")
-    sent = Sent({}, 1001, (SentImage(300, 400, 9),), ImageBudget())
+    sent = Sent(dict, 1001, (SentImage(300, 400, 9),), ImageBudget())
 
     failure = failure_of(refusal, sent, RouteLimits(), ("my-own-secret",))
 
@@ -140,13 +141,13 @@ class TestSuspicion:
 
     LIMITS = RouteLimits(silent_failure_bytes=1000)
     WIRE = b"x" * 1001
-    SENT = Sent({}, 1001, (SentImage(300, 400, 9), SentImage(300, 400, 9)), ImageBudget())
+    SENT = Sent(dict, 1001, (SentImage(300, 400, 9), SentImage(300, 400, 9)), ImageBudget())
 
     def judged(self, suspicion: Suspicion, wire: bytes, vendor_code: FailureCode) -> str:
         failure = failure_of(Refusal(500, ""), self.SENT, self.LIMITS)
         assert failure.code == FailureCode.SERVER
         changed = type(failure)(failure.message, vendor_code)
-        return suspicion.judged(changed, self.SENT, wire, self.LIMITS).code
+        return suspicion.judged(changed, self.SENT, Wire((wire,)), self.LIMITS).code
 
     @pytest.mark.parametrize("kind", [FailureCode.SERVER, FailureCode.EMPTY_RESPONSE])
     def test_the_third_failure_of_the_same_big_request_asks_for_fewer_pictures_a11(

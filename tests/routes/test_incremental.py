@@ -1,14 +1,21 @@
-"""A request projected from where the last one ended is the same as one projected whole."""
+"""A request projected and written from where the last one ended is the same as one made whole."""
+
+from collections.abc import Sequence
 
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
 from everfold.llm.route import LlmRequest
-from everfold.routes.incremental import Projections
-from everfold.routes.limits import Limits
-from everfold.routes.parts import Turn, images_in
+from everfold.routes.anthropic_content import MessagesForm
+from everfold.routes.incremental import Listing, Projected, Projections
+from everfold.routes.limits import Limits, RouteLimits
+from everfold.routes.openai_chat_form import ChatForm
+from everfold.routes.openai_responses_body import ResponsesForm
+from everfold.routes.parts import ImagePart, Turn, images_in
 from everfold.routes.projection import project
+from everfold.routes.written import Form, ShowImage
+from everfold.session.growing import Growing
 from tests.routes.kit import LOOK, Json, assistant, call, request, result, system, text, user
 
 CHAT = Limits("openai-compatible").of("m")
@@ -34,14 +41,41 @@ MESSAGES = st.one_of(
 )
 
 
-def whole(asked: LlmRequest, limits: object) -> list[Turn]:
-    assert limits in (CHAT, CLAUDE)
-    rule = CHAT if limits == CHAT else CLAUDE
-    return project(asked.messages, "p", "m", rule, has_tools=bool(asked.header.get("tools")))
+class Plain:
+    """A form that writes one item for each turn, whatever it is."""
+
+    lifts_prompt = False
+
+    def closes(self, turn: Turn) -> bool:  # as `Form` has it
+        return True
+
+    def write(
+        self, turns: Sequence[Turn], show: ShowImage, *, is_first: bool
+    ) -> list[Json]:  # as `Form` has it
+        return [
+            {"turn": repr(turn), "shown": [show(image) for image in images_in([turn])]}
+            for turn in turns
+        ]
 
 
-def written(turn: Turn) -> list[Json]:
-    return [{"turn": repr(turn)}]
+FORMS: list[Form] = [Plain(), ChatForm(None), MessagesForm(True), ResponsesForm()]
+SPECS = st.sampled_from(FORMS)
+
+
+def shown(image: ImagePart) -> Json:
+    return {"image": image.at}
+
+
+def check(got: Projected, asked: LlmRequest, limits: RouteLimits) -> None:
+    """Compare what was gone on with to what is projected and written whole."""
+    whole = project(asked.messages, "p", "m", limits, has_tools=bool(asked.header.get("tools")))
+    fresh = Projections("p", lambda _: None, got.form).of(asked, limits)
+    listing = Listing(got, shown)
+
+    assert got.turns == whole
+    assert got.images == images_in(whole)
+    assert listing.items() == Listing(fresh, shown).items()
+    assert b"".join(listing.pieces()) == orjson.dumps(listing.items())[1:-1]
 
 
 @given(
@@ -49,39 +83,59 @@ def written(turn: Turn) -> list[Json]:
     st.lists(st.integers(0, 12), max_size=5),
     st.sampled_from([CHAT, CLAUDE]),
     st.booleans(),
+    SPECS,
 )
-def test_growing_or_shrinking_histories_project_as_if_from_nothing(
-    messages: list[Json], cuts: list[int], limits: object, has_tools: bool
+def test_growing_or_shrinking_histories_are_written_as_if_from_nothing(
+    messages: list[Json], cuts: list[int], limits: RouteLimits, has_tools: bool, form: Form
 ) -> None:
-    projections = Projections("p", lambda _: None)
-    rule = CHAT if limits == CHAT else CLAUDE
+    projections = Projections("p", lambda _: None, form)
     tools = [LOOK] if has_tools else []
 
     for cut in [*cuts, len(messages)]:
         asked = request(*messages[:cut], tools=tools)
-        got = projections.of(asked, rule)
-
-        assert got.turns == whole(asked, limits)
-        assert got.images == images_in(got.turns)
-        assert got.items(written) == [item for turn in got.turns for item in written(turn)]
+        check(projections.of(asked, limits), asked, limits)
 
 
-@given(st.lists(MESSAGES, min_size=1, max_size=10), st.data())
-def test_a_changed_message_is_projected_anew(messages: list[Json], data: st.DataObject) -> None:
-    projections = Projections("p", lambda _: None)
-    projections.of(request(*messages), CHAT).items(written)
+@given(st.lists(MESSAGES, min_size=1, max_size=10), SPECS, st.data())
+def test_a_changed_message_is_written_anew(
+    messages: list[Json], form: Form, data: st.DataObject
+) -> None:
+    projections = Projections("p", lambda _: None, form)
+    projections.of(request(*messages), CHAT)
     at = data.draw(st.integers(0, len(messages) - 1))
-    changed = [*messages[:at], user("changed"), *messages[at + 1 :]]
+    asked = request(*messages[:at], user("changed"), *messages[at + 1 :])
 
-    asked = request(*changed)
-    got = projections.of(asked, CHAT)
+    check(projections.of(asked, CHAT), asked, CHAT)
 
-    assert got.turns == whole(asked, CHAT)
-    assert got.items(written) == [item for turn in got.turns for item in written(turn)]
+
+@given(st.lists(MESSAGES, min_size=1, max_size=10), SPECS, st.data())
+def test_a_range_that_a_summary_replaced_is_gone(
+    messages: list[Json], form: Form, data: st.DataObject
+) -> None:
+    projections = Projections("p", lambda _: None, form)
+    projections.of(request(*messages), CHAT)
+    end = data.draw(st.integers(1, len(messages)))
+    start = data.draw(st.integers(0, end - 1))
+    asked = request(*messages[:start], user("summary"), *messages[end:])
+
+    check(projections.of(asked, CHAT), asked, CHAT)
+
+
+@given(st.lists(MESSAGES, max_size=8), st.lists(MESSAGES, max_size=8), SPECS)
+def test_a_conversation_that_shares_its_list_grows_without_a_look_back(
+    first: list[Json], more: list[Json], form: Form
+) -> None:
+    projections = Projections("p", lambda _: None, form)
+    shorter = Growing(first)
+    longer = shorter.extended(more)
+
+    for messages in (shorter, longer, shorter, shorter.extended([user("another way")])):
+        asked = LlmRequest(request().header, messages, "session-1")
+        check(projections.of(asked, CHAT), asked, CHAT)
 
 
 def test_sessions_and_models_do_not_mix() -> None:
-    projections = Projections("p", lambda _: None)
+    projections = Projections("p", lambda _: None, Plain())
     own = assistant({"type": "reasoning", "text": "hm"}, "ok")
 
     first = projections.of(request(user("a"), own), CHAT)
@@ -90,4 +144,71 @@ def test_sessions_and_models_do_not_mix() -> None:
 
     assert len(first.turns[1].parts) == 2
     assert len(other_model.turns[1].parts) == 1
-    assert orjson.dumps(other_session.items(written)) != orjson.dumps(first.items(written))
+    assert other_session.turns != first.turns
+
+
+def test_a_conversation_is_written_once() -> None:
+    counting = Counting()
+    projections = Projections("p", lambda _: None, counting)
+    messages: list[Json] = []
+
+    for number in range(50):
+        messages += [user(f"q{number}"), assistant(f"a{number}")]
+        list(Listing(projections.of(request(*messages), CHAT), shown).pieces())
+
+    # Each turn once for good, and the latest exchange for each request.
+    assert counting.turns <= 100 + 50 * 2
+
+
+class Counting(Plain):
+    """Counts the turns that it writes."""
+
+    turns = 0
+
+    def write(self, turns: Sequence[Turn], show: ShowImage, *, is_first: bool) -> list[Json]:
+        self.turns += len(turns)
+        return super().write(turns, show, is_first=is_first)
+
+
+class TestMemory:
+    """What is kept between requests has a limit in bytes."""
+
+    TALK = (user("x" * 1000), assistant("y" * 1000), user("more"), assistant("z"))
+
+    def kept(self, most: int, *asked: LlmRequest) -> int:
+        projections = Projections("p", lambda _: None, Plain(), kept_bytes=most)
+        for one in asked:
+            projections.of(one, CHAT)
+        return projections.kept_bytes()
+
+    def test_the_bytes_of_settled_turns_are_kept(self) -> None:
+        assert 2000 < self.kept(10**6, request(*self.TALK)) < 3000
+
+    def test_a_session_beyond_the_limit_is_not_kept_and_written_all_the_same(self) -> None:
+        projections = Projections("p", lambda _: None, Plain(), kept_bytes=100)
+        asked = request(*self.TALK)
+
+        check(projections.of(asked, CHAT), asked, CHAT)
+        check(projections.of(asked, CHAT), asked, CHAT)
+
+        assert projections.kept_bytes() == 0
+
+    def test_the_session_longest_unused_goes_first(self) -> None:
+        one, form = self.kept(10**6, request(*self.TALK)), Counting()
+        projections = Projections("p", lambda _: None, form, kept_bytes=2 * one)
+        for name in ("a", "b", "a", "c"):
+            projections.of(request(*self.TALK, session_id=name), CHAT)
+        written = form.turns
+
+        projections.of(request(*self.TALK, session_id="a"), CHAT)
+        again = form.turns
+        projections.of(request(*self.TALK, session_id="b"), CHAT)
+
+        assert again == written
+        assert form.turns == written + 3
+
+    def test_a_compaction_lets_go_of_what_was_written_for_every_model(self) -> None:
+        before = [request(*self.TALK, model=model) for model in ("m", "m2")]
+        after = request(user("summary"), *self.TALK[3:])
+
+        assert self.kept(10**6, *before, after) < 500

@@ -27,7 +27,7 @@ def sent(
         for at, length in enumerate(encoded)
     )
     body = {"messages": messages, "input": messages}
-    return Sent(body, sum(encoded) + other_bytes, images, ImageBudget("base64"))
+    return Sent(lambda: body, sum(encoded) + other_bytes, images, ImageBudget("base64"))
 
 
 def failed(status: int | None, text: str, request: Sent, code: str | None = None) -> LlmFailure:
@@ -163,7 +163,7 @@ def test_a_path_names_one_of_several_pictures_of_a_message() -> None:
     blocks: list[dict[str, Any]] = [{"type": "image"} for _ in range(4)]
     images = tuple(SentImage(1, 4, 9, True, block) for block in blocks)
     body = {"messages": [{"role": "user", "content": blocks}]}
-    request = Sent(body, 99, images, ImageBudget())
+    request = Sent(lambda: body, 99, images, ImageBudget())
 
     assert failed(400, "messages.0.content.1: Invalid image", request).offload_images == 2
     assert failed(400, "messages.0: Invalid image", request).offload_images == 4

@@ -1,7 +1,7 @@
 """The contract of a route: the way to one provider. Routes project and report, they never decide."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from everfold.llm.budgets import ImageBudget
@@ -48,21 +48,41 @@ class LlmRequest:
         return config
 
 
-@dataclass(frozen=True, slots=True)
 class Prepared:
     """A request in its wire form, not sent yet.
 
+    Args:
+        body: the JSON body, or what makes it when somebody first looks at it.
+
     Attributes:
-        body: the JSON body exactly as it will be sent; no key, no authorization header. It is a
-            function of the request, the route's settings and stored attachment versions alone.
         image_count: how many images travel in it.
         image_bytes: their bytes as the route's budget counts them.
+        extra: what the route that made it needs to send it.
     """
 
-    body: Mapping[str, Any]
-    image_count: int = 0
-    image_bytes: int = 0
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    __slots__ = ("_body", "extra", "image_bytes", "image_count")
+
+    def __init__(
+        self,
+        body: Mapping[str, Any] | Callable[[], Mapping[str, Any]],
+        image_count: int = 0,
+        image_bytes: int = 0,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._body = body
+        self.image_count, self.image_bytes = image_count, image_bytes
+        self.extra = {} if extra is None else extra
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The JSON body exactly as it will be sent; no key, no authorization header.
+
+        It is a function of the request, the route's settings and stored attachment versions alone.
+        A long conversation's costs time to make: a turn that goes well does not look at it.
+        """
+        if not isinstance(self._body, Mapping):
+            self._body = self._body()
+        return self._body
 
 
 class Route(Protocol):

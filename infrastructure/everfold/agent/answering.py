@@ -23,7 +23,7 @@ from everfold.agent.retrying import budget_answer, retry_event, retry_started
 from everfold.agent.settling import Settlement, attempt_wish
 from everfold.llm.chunks import Chunk
 from everfold.llm.failure import LlmFailure
-from everfold.llm.route import LlmRequest
+from everfold.llm.route import LlmRequest, Prepared
 from everfold.plugins.waterfalls import (
     PreStepAnswer,
     PreStepQuestion,
@@ -72,7 +72,7 @@ class _Step:
     retries: int = 0
     recoveries: int = 0
     refused: tuple[LlmRequest, LlmFailure] | None = None
-    refused_body: Mapping[str, Any] | None = None
+    refused_prepared: Prepared | None = None
     failure: LlmFailure | None = None
 
     def note(self, request: LlmRequest, attempt: Attempt, failure: LlmFailure) -> None:
@@ -80,8 +80,7 @@ class _Step:
         self.failure = failure
         is_refused = not failure.is_retryable
         self.refused = (request, failure) if is_refused else None
-        body = None if attempt.prepared is None else attempt.prepared.body
-        self.refused_body = body if is_refused else None
+        self.refused_prepared = attempt.prepared if is_refused else None
 
     def repeats(self, request: LlmRequest) -> bool:
         """Tell whether this is the very request that was refused."""
@@ -185,7 +184,7 @@ class Answering:
             self.cancellation,
             loop.log.now,
             self._tell,
-            step.refused_body,
+            step.refused_prepared,
         )
         return await attempting.run(request)
 

@@ -2,9 +2,8 @@
 
 import asyncio
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from everfold.agent.cancelling import TurnCancellation, start, stop, until_cancelled
 from everfold.agent.settings import Limits
@@ -51,7 +50,7 @@ class Attempting:
     """Makes attempts on one route.
 
     Attributes:
-        refused_body: the body that the provider refused last; it is not sent again (A6).
+        refused: what the provider refused last; it is not sent again (A6).
         on_chunk: is told of each piece as it is recorded.
     """
 
@@ -60,7 +59,7 @@ class Attempting:
     cancellation: TurnCancellation
     clock: Clock
     on_chunk: Callable[[Chunk], None]
-    refused_body: Mapping[str, Any] | None = None
+    refused: Prepared | None = None
 
     async def run(self, request: LlmRequest) -> Attempt:
         """Ask the model once; never raises for what the route does."""
@@ -95,7 +94,7 @@ class Attempting:
     async def _ask(self, request: LlmRequest, attempt: Attempt) -> None:
         try:
             attempt.prepared = await self.route.prepare(request)
-            if self.refused_body is not None and attempt.prepared.body == self.refused_body:
+            if self.refused is not None and attempt.prepared.body == self.refused.body:
                 attempt.is_repeat = True
                 return
             await self._stream(attempt.prepared, attempt)

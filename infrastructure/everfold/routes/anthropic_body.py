@@ -5,10 +5,16 @@ from typing import Any
 
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.route import LlmRequest
-from everfold.routes.anthropic_content import MessageWriter, alternating, mark_for_cache
-from everfold.routes.incremental import Projected
+from everfold.routes.anthropic_content import (
+    end_with_user,
+    image_block,
+    mark_for_cache,
+    system_blocks,
+)
+from everfold.routes.incremental import Listing, Projected
 from everfold.routes.limits import RouteLimits
-from everfold.routes.preparing import Built, Inline
+from everfold.routes.preparing import Built, Inlined, Shown
+from everfold.routes.wire import LISTED
 
 Json = dict[str, Any]
 
@@ -24,33 +30,25 @@ class BodyWriter:
 
     Args:
         is_cached: whether cache breakpoints are set.
-        replays_thinking: whether own thinking blocks are sent back.
         extra: laid over the body.
     """
 
-    def __init__(
-        self,
-        limits: RouteLimits,
-        is_cached: bool,
-        replays_thinking: bool,
-        extra: Mapping[str, Any],
-    ) -> None:
-        self._limits, self._is_cached = limits, is_cached
-        self._replays_thinking, self._extra = replays_thinking, extra
+    def __init__(self, limits: RouteLimits, is_cached: bool, extra: Mapping[str, Any]) -> None:
+        self._limits, self._is_cached, self._extra = limits, is_cached, extra
 
-    def built(
-        self, request: LlmRequest, projected: Projected, inline: Mapping[int, Inline]
-    ) -> Built:
+    def built(self, request: LlmRequest, projected: Projected, inlined: Inlined) -> Built:
         """Return a request's body: what stays the same comes first, the messages last.
 
         Raises:
             LlmError: INVALID_REQUEST for a reasoning effort that the model does not have.
         """
-        built, turns = Built(), projected.turns
-        writer = MessageWriter(inline, built, self._replays_thinking)
-        has_prompt = bool(turns) and turns[0].role == "system"
-        system = writer.system(turns[0]) if has_prompt else []
-        messages = alternating(projected.items(writer.write, since=int(has_prompt)))
+        shown = Shown(lambda image: image_block(inlined[image.at]))
+        listing = Listing(projected, shown)
+        # These are all that may still change, or hold a breakpoint: no fewer than the last two
+        # messages of a user, if there are two.
+        messages = listing.tail
+        end_with_user(messages, is_first=listing.is_new)
+        system = [] if projected.prompt is None else system_blocks(projected.prompt)
         tools = [_tool(tool) for tool in request.header.get("tools") or ()]
         if self._is_cached:
             mark_for_cache(tools, system, messages)
@@ -58,8 +56,7 @@ class BodyWriter:
         body |= {**self._extra, "stream": True}
         body |= {"tools": tools} if tools else {}
         body |= {"system": system} if system else {}
-        built.body = {**body, "messages": messages}
-        return built
+        return Built({**body, "messages": LISTED}, listing, shown.blocks)
 
     def _options(self, config: Mapping[str, Any], messages: Sequence[Json]) -> Json:
         max_tokens = config.get("maxTokens", self._limits.max_output_tokens or DEFAULT_MAX_TOKENS)

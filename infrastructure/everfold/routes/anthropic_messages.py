@@ -9,15 +9,17 @@ from everfold.llm.chunks import Chunk
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.route import Capabilities, LlmRequest, Prepared
 from everfold.routes.anthropic_body import BodyWriter
+from everfold.routes.anthropic_content import MessagesForm
 from everfold.routes.anthropic_reading import MessagesReader
 from everfold.routes.anthropic_sdk import connect
 from everfold.routes.incremental import Projections
 from everfold.routes.pictures import ImageVersions
-from everfold.routes.preparing import capabilities_of, prepared_inline, sent_of, wire_bytes
+from everfold.routes.preparing import capabilities_of, outgoing_of, prepared_inline
 from everfold.routes.projection import AccessPath
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings
 from everfold.routes.text_only import image_tokens
+from everfold.routes.transports import MakeTransport
 
 
 class AnthropicSettings(RouteSettings):
@@ -45,6 +47,7 @@ class AnthropicMessagesRoute:
         settings: where and how.
         versions: the pictures' request versions.
         access_path: where the model's tools can read an attachment.
+        transport: makes the HTTP transport of each SDK client; None for the SDK's own.
 
     Raises:
         ImportError: the SDK is not installed; the message names the extra.
@@ -56,11 +59,13 @@ class AnthropicMessagesRoute:
         settings: AnthropicSettings,
         versions: ImageVersions,
         access_path: AccessPath = lambda _attachment: None,
+        transport: MakeTransport | None = None,
     ) -> None:
         self._settings, self._versions = settings, versions
-        self._projections = Projections(settings.provider, access_path)
+        form = MessagesForm(settings.replays_thinking)
+        self._projections = Projections(settings.provider, access_path, form)
         self._limits = settings.route_limits()
-        self._sdk = connect(settings)
+        self._sdk = connect(settings, transport)
         self._sender = Sender(self._sdk.errors, settings.timeouts(), settings.secrets())
 
     @property
@@ -81,15 +86,12 @@ class AnthropicMessagesRoute:
         model, settings = request.config["model"], self._settings
         limits = self._limits.of(model)
         projected = self._projections.of(request, limits)
-        writer = BodyWriter(
-            limits, settings.is_cached, settings.replays_thinking, settings.extra_body
-        )
+        writer = BodyWriter(limits, settings.is_cached, settings.extra_body)
         return await prepared_inline(
-            projected.turns,
+            projected.images,
             self._versions,
             limits,
-            lambda _, inline: writer.built(request, projected, inline),
-            projected.images,
+            lambda inlined: writer.built(request, projected, inlined),
         )
 
     def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
@@ -101,9 +103,9 @@ class AnthropicMessagesRoute:
         await self._sdk.clients.close()
 
     async def _answer(self, prepared: Prepared) -> AsyncGenerator[Chunk, None]:
-        wire = wire_bytes(prepared.body)
-        limits = self._limits.of(str(prepared.body.get("model")))
-        request = Request(lambda: self._sdk.open(wire), sent_of(prepared), wire, limits)
+        outgoing = outgoing_of(prepared, self._limits.of)
+        wire = outgoing.wire
+        request = Request(lambda: self._sdk.open(wire), outgoing.sent, wire, outgoing.limits)
         try:
             async with aclosing(self._sender.answer(request, MessagesReader())) as chunks:
                 async for chunk in chunks:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from everfold.routes.sending import ClientPerLoop, SdkErrors
 from everfold.routes.settings import RouteSettings
+from everfold.routes.transports import MakeTransport, http_options
+from everfold.routes.wire import Wire
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropic, AsyncStream
@@ -30,22 +32,28 @@ class Sdk:
     errors: SdkErrors
     clients: ClientPerLoop
 
-    async def open(self, wire: bytes) -> "Events":
+    async def open(self, wire: Wire) -> "Events":
         """Send a body exactly as it is; return when the headers of the answer are there."""
         from anthropic import AsyncStream
 
         client: AsyncAnthropic = self.clients.get()
+        options: Any = {"headers": {"Content-Length": str(wire.size)}}
         stream = await client.post(
-            _PATH, content=wire, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+            _PATH,
+            content=wire,
+            cast_to=object,
+            options=options,
+            stream=True,
+            stream_cls=AsyncStream[object],
         )
         return Events(stream, self.errors.transport)
 
 
-def connect(settings: RouteSettings) -> Sdk:
+def connect(settings: RouteSettings, transport: MakeTransport | None = None) -> Sdk:
     """Return the SDK set up by settings; nothing is sent yet, and no request is ever repeated by it.
 
-    Nothing that the SDK would take from its own environment variables is sent. The HTTP client is given, since the SDK's own one closes itself in whatever loop runs when it is
-    collected.
+    Nothing that the SDK would take from its own environment variables is sent. The HTTP client is
+    given, since the SDK's own one closes itself in whatever loop runs when it is collected.
 
     Raises:
         ImportError: the SDK is not installed; the message names the extra.
@@ -60,8 +68,7 @@ def connect(settings: RouteSettings) -> Sdk:
             base_url=base_url,
             max_retries=0,
             timeout=timeout,
-            # A redirect would take the conversation, and secret headers, to another server.
-            http_client=anthropic.DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False),
+            http_client=anthropic.DefaultAsyncHttpxClient(**http_options(transport, timeout)),
             default_headers=dict(settings.headers),
         )
         # ANTHROPIC_CUSTOM_HEADERS is laid under the given ones, and only here it can be left out.

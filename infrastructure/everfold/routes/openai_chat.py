@@ -7,27 +7,28 @@ from pydantic import Field
 
 from everfold.llm.chunks import Chunk
 from everfold.llm.route import Capabilities, LlmRequest, Prepared
-from everfold.routes.incremental import Projected, Projections
+from everfold.routes.incremental import Listing, Projected, Projections
+from everfold.routes.openai_chat_form import ChatForm
 from everfold.routes.openai_chat_reader import ChatReader
 from everfold.routes.openai_client import ERRORS, clients, streaming
-from everfold.routes.pairing import arguments_text
-from everfold.routes.parts import AnswerPart, CallPart, ImagePart, TextPart, ThoughtPart, Turn
 from everfold.routes.pictures import ImageVersions, data_url
 from everfold.routes.preparing import (
     Built,
     Inline,
+    Inlined,
+    Shown,
     capabilities_of,
+    outgoing_of,
     prepared_inline,
-    sent_of,
-    wire_bytes,
 )
 from everfold.routes.projection import AccessPath
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings
 from everfold.routes.text_only import image_tokens
+from everfold.routes.transports import MakeTransport
+from everfold.routes.wire import LISTED
 
 Json = dict[str, Any]
-FAILED = "[The call failed:]"
 _PATH = "/chat/completions"
 
 
@@ -60,6 +61,7 @@ class OpenAiChatRoute:
         settings: where and how.
         versions: the pictures' request versions.
         access_path: where the model's tools can read an attachment.
+        transport: makes the HTTP transport of each SDK client; None for the SDK's own.
     """
 
     def __init__(
@@ -67,11 +69,13 @@ class OpenAiChatRoute:
         settings: ChatSettings,
         versions: ImageVersions,
         access_path: AccessPath = lambda _attachment: None,
+        transport: MakeTransport | None = None,
     ) -> None:
         self._settings, self._versions = settings, versions
-        self._projections = Projections(settings.provider, access_path)
+        form = ChatForm(settings.reasoning_back)
+        self._projections = Projections(settings.provider, access_path, form)
         self._limits = settings.route_limits()
-        self._clients = clients(settings)
+        self._clients = clients(settings, transport)
         self._sender = Sender(ERRORS, settings.timeouts(), settings.secrets())
 
     @property
@@ -89,46 +93,30 @@ class OpenAiChatRoute:
 
     async def prepare(self, request: LlmRequest) -> Prepared:
         """As `Route.prepare`."""
-        model = request.config["model"]
-        limits = self._limits.of(model)
+        limits = self._limits.of(request.config["model"])
         projected = self._projections.of(request, limits)
-        body = _Body(self._settings, request, projected)
         return await prepared_inline(
-            projected.turns,
+            projected.images,
             self._versions,
             limits,
-            lambda _, inline: body.built(inline),
-            projected.images,
+            lambda inlined: self._built(request, projected, inlined),
         )
 
     def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
         """As `Route.stream`."""
-        wire = wire_bytes(prepared.body)
-        opener = streaming(self._clients.get, _PATH, wire)
-        limits = self._limits.of(str(prepared.body.get("model")))
-        return self._sender.answer(Request(opener, sent_of(prepared), wire, limits), ChatReader())
+        outgoing = outgoing_of(prepared, self._limits.of)
+        opener = streaming(self._clients.get, _PATH, outgoing.wire)
+        request = Request(opener, outgoing.sent, outgoing.wire, outgoing.limits)
+        return self._sender.answer(request, ChatReader())
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
         await self._clients.close()
 
-
-class _Body:
-    """Writes the body of a request."""
-
-    def __init__(self, settings: ChatSettings, request: LlmRequest, projected: Projected) -> None:
-        self._settings, self._request, self._projected = settings, request, projected
-        self._inline: Mapping[int, Inline] = {}
-        self._built = Built()
-
-    def built(self, inline: Mapping[int, Inline]) -> Built:
-        self._inline, self._built = inline, Built()
-        settings, request = self._settings, self._request
-        config = request.config
-        body: Json = {
-            "model": config["model"],
-            "messages": self._projected.items(self._messages),
-        }
+    def _built(self, request: LlmRequest, projected: Projected, inlined: Inlined) -> Built:
+        settings, config = self._settings, request.config
+        shown = Shown(lambda image: _image(inlined[image.at]))
+        body: Json = {"model": config["model"], "messages": LISTED}
         if request.header.get("tools"):
             body["tools"] = [
                 {"type": "function", "function": tool} for tool in request.header["tools"]
@@ -136,8 +124,8 @@ class _Body:
         body |= self._options(config)
         if settings.has_cache_key and request.session_id:
             body["prompt_cache_key"] = request.session_id
-        self._built.body = body | dict(settings.extra_body) | {"stream": True}
-        return self._built
+        body |= {**settings.extra_body, "stream": True}
+        return Built(body, Listing(projected, shown), shown.blocks)
 
     def _options(self, config: Mapping[str, Any]) -> Json:
         settings, options = self._settings, Json()
@@ -155,49 +143,7 @@ class _Body:
             options["stream_options"] = {"include_usage": True}
         return options
 
-    def _messages(self, turn: Turn) -> list[Json]:
-        if turn.role == "tool":
-            return [self._answer(part) for part in turn.parts if isinstance(part, AnswerPart)]
-        if turn.role == "assistant":
-            return [self._assistant(turn)]
-        return [{"role": turn.role, "content": self._content(turn.parts)}]
 
-    def _assistant(self, turn: Turn) -> Json:
-        calls = [part for part in turn.parts if isinstance(part, CallPart)]
-        said = [part for part in turn.parts if isinstance(part, (TextPart, ImagePart))]
-        message: Json = {"role": "assistant", "content": self._content(said) if said else None}
-        thoughts = [part.text for part in turn.parts if isinstance(part, ThoughtPart)]
-        if thoughts and self._settings.reasoning_back is not None:
-            message[self._settings.reasoning_back] = "".join(thoughts)
-        if calls:
-            message["tool_calls"] = [_call(call) for call in calls]
-        return message
-
-    def _answer(self, answer: AnswerPart) -> Json:
-        parts = (TextPart(FAILED), *answer.parts) if answer.is_error else answer.parts
-        return {"role": "tool", "tool_call_id": answer.id, "content": self._content(parts)}
-
-    def _content(self, parts: Sequence[object]) -> str | list[Json]:
-        """Return text alone as text, which every server takes; with pictures a list of parts."""
-        if not any(isinstance(part, ImagePart) for part in parts):
-            return "\n\n".join(part.text for part in parts if isinstance(part, TextPart))
-        return [
-            self._image(part)
-            if isinstance(part, ImagePart)
-            else {"type": "text", "text": part.text}
-            for part in parts
-            if isinstance(part, (TextPart, ImagePart))
-        ]
-
-    def _image(self, part: ImagePart) -> Json:
-        inline = self._inline[part.at]
-        url = data_url(inline.picture, inline.text)
-        return self._built.holding(part, {"type": "image_url", "image_url": {"url": url}})
-
-
-def _call(call: CallPart) -> Json:
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": arguments_text(call)},
-    }
+def _image(inline: Inline) -> Json:
+    url = data_url(inline.picture, inline.text)
+    return {"type": "image_url", "image_url": {"url": url}}

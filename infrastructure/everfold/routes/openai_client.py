@@ -5,6 +5,8 @@ from typing import Any
 
 from everfold.routes.sending import ClientPerLoop, EventStream, Opener, SdkErrors
 from everfold.routes.settings import RouteSettings
+from everfold.routes.transports import MakeTransport, http_options
+from everfold.routes.wire import Wire
 
 try:
     from openai import (
@@ -24,10 +26,9 @@ except ImportError as error:
 
 ERRORS = SdkErrors(APIStatusError, APITimeoutError, APIConnectionError, APIError)
 OFFICIAL_URL = "https://api.openai.com/v1"
-_JSON = {"headers": {"Content-Type": "application/json"}}
 
 
-def clients(settings: RouteSettings) -> ClientPerLoop:
+def clients(settings: RouteSettings, transport: MakeTransport | None = None) -> ClientPerLoop:
     """Return the clients of a route; they neither retry nor time out by themselves.
 
     Nothing that the SDK would take from its own environment variables is sent. The HTTP client is
@@ -41,8 +42,7 @@ def clients(settings: RouteSettings) -> ClientPerLoop:
             base_url=settings.base_url or OFFICIAL_URL,
             max_retries=0,
             timeout=timeout,
-            # A redirect would take the conversation, and secret headers, to another server.
-            http_client=DefaultAsyncHttpxClient(timeout=timeout, follow_redirects=False),
+            http_client=DefaultAsyncHttpxClient(**http_options(transport, timeout)),
             default_headers=dict(settings.headers),
         )
         client.organization = client.project = client.admin_api_key = None
@@ -53,11 +53,13 @@ def clients(settings: RouteSettings) -> ClientPerLoop:
     return ClientPerLoop(make)
 
 
-def streaming(client: Callable[[], AsyncOpenAI], path: str, wire: bytes) -> Opener:
+def streaming(client: Callable[[], AsyncOpenAI], path: str, wire: Wire) -> Opener:
     """Return what posts exactly `wire` and opens the answer's stream of events."""
 
     async def opened() -> EventStream:
-        options: Any = _JSON
+        length = str(wire.size)
+        headers = {"Content-Type": "application/json", "Content-Length": length}
+        options: Any = {"headers": headers}
         return await client().post(
             path,
             content=wire,

@@ -15,22 +15,18 @@ from everfold.routes.checks import check_images
 from everfold.routes.incremental import Projected, Projections
 from everfold.routes.limits import RouteLimits
 from everfold.routes.openai_client import ERRORS, OFFICIAL_URL, clients, streaming
-from everfold.routes.openai_responses_body import file_ids, responses_body
+from everfold.routes.openai_responses_body import ResponsesForm, file_ids, responses_body
 from everfold.routes.openai_responses_reader import ResponsesReader
 from everfold.routes.pictures import ImageVersions, Picture, data_url, pictures_of, read_bytes
-from everfold.routes.preparing import (
-    capabilities_of,
-    prepared,
-    prepared_inline,
-    sent_of,
-    wire_bytes,
-)
+from everfold.routes.preparing import capabilities_of, outgoing_of, prepared, prepared_inline
 from everfold.routes.projection import AccessPath
 from everfold.routes.rejections import Sent
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings, Seconds
 from everfold.routes.text_only import image_tokens
+from everfold.routes.transports import MakeTransport
 from everfold.routes.uploads import UploadBook, account_of
+from everfold.routes.wire import Wire
 
 _PATH = "/responses"
 _UPLOADS_AT_ONCE = 4
@@ -63,6 +59,7 @@ class OpenAiResponsesRoute:
         versions: the pictures' request versions.
         uploads: which pictures the account holds already.
         access_path: where the model's tools can read an attachment.
+        transport: makes the HTTP transport of each SDK client; None for the SDK's own.
     """
 
     def __init__(
@@ -71,11 +68,12 @@ class OpenAiResponsesRoute:
         versions: ImageVersions,
         uploads: UploadBook,
         access_path: AccessPath = lambda _attachment: None,
+        transport: MakeTransport | None = None,
     ) -> None:
         self._settings, self._versions = settings, versions
-        self._projections = Projections(settings.provider, access_path)
+        self._projections = Projections(settings.provider, access_path, ResponsesForm())
         self._limits = settings.route_limits()
-        self._clients = clients(settings)
+        self._clients = clients(settings, transport)
         self._sender = Sender(ERRORS, settings.timeouts(), settings.secrets())
         self._files = _Files(settings, versions, uploads, self._clients.get, self._sender)
 
@@ -111,16 +109,15 @@ class OpenAiResponsesRoute:
 
     async def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:
         """As `Route.stream`; a file that the provider lost is uploaded again at the next attempt."""
-        wire = wire_bytes(prepared.body)
-        opener = streaming(self._clients.get, _PATH, wire)
-        limits = self._limits_of(str(prepared.body.get("model")))
-        request = Request(opener, sent_of(prepared), wire, limits)
+        outgoing = outgoing_of(prepared, self._limits_of)
+        opener = streaming(self._clients.get, _PATH, outgoing.wire)
+        request = Request(opener, outgoing.sent, outgoing.wire, outgoing.limits)
         try:
             async with aclosing(self._sender.answer(request, ResponsesReader())) as chunks:
                 async for chunk in chunks:
                     yield chunk
         except LlmError as error:
-            raise self._files.judged(error, prepared.body) from error.__cause__
+            raise self._files.judged(error, lambda: prepared.body) from error.__cause__
 
     async def close(self) -> None:
         """Close the connections of the running event loop."""
@@ -134,17 +131,16 @@ class OpenAiResponsesRoute:
         self, request: LlmRequest, projected: Projected, limits: RouteLimits
     ) -> Prepared:
         return await prepared_inline(
-            projected.turns,
+            projected.images,
             self._versions,
             limits,
-            lambda _, inline: responses_body(
+            lambda inlined: responses_body(
                 request,
                 projected,
                 lambda image: {
-                    "image_url": data_url(inline[image.at].picture, inline[image.at].text)
+                    "image_url": data_url(inlined[image.at].picture, inlined[image.at].text)
                 },
             ),
-            projected.images,
         )
 
     async def _by_reference(
@@ -198,13 +194,13 @@ class _Files:
             raise _first(errors) from None
         return {picture.part.at: found[picture.version.attachment_id] for picture in pictures}
 
-    def judged(self, error: LlmError, body: Mapping[str, Any]) -> LlmError:
+    def judged(self, error: LlmError, body: Callable[[], Mapping[str, Any]]) -> LlmError:
         """Return the error; one about a file that is gone is forgotten and may be tried again."""
         said = error.failure.message
         if not _GONE.search(said.lower()):
             return error
         named = frozenset(_FILE_ID.findall(said))
-        gone = [file_id for file_id in dict.fromkeys(file_ids(body)) if file_id in named]
+        gone = [file_id for file_id in dict.fromkeys(file_ids(body())) if file_id in named]
         for file_id in gone:
             self.book.forget(self.account, file_id)
         if not gone:
@@ -225,7 +221,7 @@ class _Files:
         kind = picture.version.media_type
         name = f"{picture.version.attachment_id[7:23]}.{kind.removeprefix('image/')}"
         step = self.client().files.create(file=(name, data, kind), purpose=self.settings.purpose)
-        about = Request(lambda: step, Sent({}, 0, (), ImageBudget()), b"", limits)
+        about = Request(lambda: step, Sent(dict, 0, (), ImageBudget()), Wire(()), limits)
         file = await self.sender.call(step, self.settings.upload_s, FailureCode.TIMEOUT, about)
         return str(file.id)
 

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from everfold.llm.route import LlmRequest
-from everfold.routes.incremental import Projected
+from everfold.routes.incremental import Listing, Projected
 from everfold.routes.pairing import arguments_text
 from everfold.routes.parts import AnswerPart, CallPart, ImagePart, TextPart, ThoughtPart, Turn
-from everfold.routes.preparing import Built
+from everfold.routes.preparing import Built, Shown
+from everfold.routes.wire import LISTED
+from everfold.routes.written import Items, ShowImage
 
 Json = dict[str, Any]
 ImageSource = Callable[[ImagePart], Json]
@@ -16,17 +18,28 @@ ImageSource = Callable[[ImagePart], Json]
 FAILED = "[The call failed:]"
 
 
+class ResponsesForm:
+    """A `Form` of input items, any number for each turn; the prompt is the body's `instructions`."""
+
+    lifts_prompt = True
+
+    def closes(self, turn: Turn) -> bool:  # noqa: ARG002  # no turn changes another's items
+        """As `Form.closes`."""
+        return True
+
+    def write(self, turns: Sequence[Turn], show: ShowImage, *, is_first: bool) -> Items:  # noqa: ARG002  # it makes no difference here
+        """As `Form.write`."""
+        return [item for turn in turns for item in _items(turn, show)]
+
+
 def responses_body(request: LlmRequest, projected: Projected, source: ImageSource) -> Built:
     """Return the body of a request; nothing is stored at the provider, reasoning comes encrypted."""
-    built = Built()
-    instructions = _instructions(projected.turns)
+    shown = Shown(lambda image: {"type": "input_image", "detail": "auto", **source(image)})
     config = request.config
     body: Json = {"model": config["model"]}
-    if instructions is not None:
-        body["instructions"] = instructions
-    body["input"] = projected.items(
-        lambda turn: list(_items(turn, source, built)), since=0 if instructions is None else 1
-    )
+    if projected.prompt is not None:
+        body["instructions"] = _text(projected.prompt.parts)
+    body["input"] = LISTED
     if request.header.get("tools"):
         body["tools"] = [
             {"type": "function", **tool, "strict": False} for tool in request.header["tools"]
@@ -40,26 +53,20 @@ def responses_body(request: LlmRequest, projected: Projected, source: ImageSourc
     if request.session_id:
         body["prompt_cache_key"] = request.session_id
     body |= {"include": ["reasoning.encrypted_content"], "store": False, "stream": True}
-    built.body = body
-    return built
+    return Built(body, Listing(projected, shown), shown.blocks)
 
 
-def _instructions(turns: Sequence[Turn]) -> str | None:
-    """Return the system prompt that opens a conversation."""
-    return _text(turns[0].parts) if turns and turns[0].role == "system" else None
-
-
-def _items(turn: Turn, source: ImageSource, built: Built) -> Iterator[Json]:
+def _items(turn: Turn, show: ShowImage) -> Iterator[Json]:
     if turn.role == "assistant":
         yield from _assistant_items(turn)
         return
     if turn.role == "tool":
         for part in turn.parts:
             if isinstance(part, AnswerPart):
-                yield _answer(part, source, built)
+                yield _answer(part, show)
         return
     role = "developer" if turn.role == "system" else turn.role
-    yield {"type": "message", "role": role, "content": _content(turn.parts, source, built)}
+    yield {"type": "message", "role": role, "content": _content(turn.parts, show)}
 
 
 def _assistant_items(turn: Turn) -> Iterator[Json]:
@@ -84,21 +91,20 @@ def _indexes(turn: Turn) -> Sequence[int]:
     return turn.block_indexes if known else [-1] * len(turn.parts)
 
 
-def _answer(answer: AnswerPart, source: ImageSource, built: Built) -> Json:
+def _answer(answer: AnswerPart, show: ShowImage) -> Json:
     parts = (TextPart(FAILED), *answer.parts) if answer.is_error else answer.parts
     has_images = any(isinstance(part, ImagePart) for part in parts)
-    output = _content(parts, source, built) if has_images else _text(parts)
+    output = _content(parts, show) if has_images else _text(parts)
     return {"type": "function_call_output", "call_id": answer.id, "output": output}
 
 
-def _content(parts: Sequence[object], source: ImageSource, built: Built) -> list[Json]:
-    content: list[Json] = []
+def _content(parts: Sequence[object], show: ShowImage) -> Items:
+    content: Items = []
     for part in parts:
         if isinstance(part, TextPart):
             content.append({"type": "input_text", "text": part.text})
         elif isinstance(part, ImagePart):
-            block = {"type": "input_image", "detail": "auto", **source(part)}
-            content.append(built.holding(part, block))
+            content.append(show(part))
     return content
 
 

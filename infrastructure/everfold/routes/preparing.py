@@ -2,19 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
-
-import orjson
 
 from everfold.llm.budgets import ImageBudget
 from everfold.llm.route import Capabilities, Prepared
 from everfold.routes.checks import check_body, check_images
+from everfold.routes.incremental import Listing
 from everfold.routes.limits import RouteLimits
-from everfold.routes.parts import ImagePart, Turn, images_in
+from everfold.routes.parts import ImagePart
 from everfold.routes.pictures import ImageVersions, Picture, encoded, pictures_of
 from everfold.routes.rejections import Sent
+from everfold.routes.wire import LISTED, Wire, wire_of
 
-_SENT = "sent"
+Json = dict[str, Any]
+_OUTGOING = "outgoing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,40 +27,75 @@ class Inline:
     text: str
 
 
+Inlined = Mapping[int, Inline]
+"""The pictures that travel in a body, by `ImagePart.at`."""
+
+
 @dataclass
-class Built:
-    """A body, and the objects in it that hold pictures, by `ImagePart.at`."""
+class Shown:
+    """The objects of a body that hold pictures, by `ImagePart.at`; a `ShowImage`."""
 
-    body: dict[str, Any] = field(default_factory=dict)
-    blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
+    block_of: Callable[[ImagePart], Json]
+    blocks: dict[int, Json] = field(default_factory=dict)
 
-    def holding(self, image: ImagePart, block: dict[str, Any]) -> dict[str, Any]:
-        """Return `block`, noted as the one that holds `image`."""
-        self.blocks[image.at] = block
+    def __call__(self, image: ImagePart) -> Json:
+        """Return the object that stands for a picture, and take note of it."""
+        block = self.blocks[image.at] = self.block_of(image)
         return block
 
 
-Builder = Callable[[Sequence[Turn], Mapping[int, Inline]], Built]
-"""Gives turns their wire form; pictures come by `ImagePart.at`."""
+@dataclass
+class Built:
+    """A body: its fields, and apart from them its one long list.
+
+    Attributes:
+        fields: hold LISTED where the list stands.
+        listing: complete; nobody changes its tail any more.
+        blocks: the objects in the list that hold pictures, by `ImagePart.at`.
+    """
+
+    fields: Json
+    listing: Listing
+    blocks: Mapping[int, Json]
+
+    @cached_property
+    def wire(self) -> Wire:
+        """The body's bytes."""
+        return wire_of(self.fields, self.listing.pieces())
+
+    @cached_property
+    def body(self) -> Json:
+        """The body itself; costs the whole history."""
+        return {
+            name: self.listing.items() if value is LISTED else value
+            for name, value in self.fields.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What sending needs to know of a prepared request."""
+
+    sent: Sent
+    wire: Wire
+    limits: RouteLimits
 
 
 async def prepared_inline(
-    turns: Sequence[Turn],
+    images: Sequence[ImagePart],
     versions: ImageVersions,
     limits: RouteLimits,
-    build: Builder,
-    images: Sequence[ImagePart] | None = None,
+    build: Callable[[Inlined], Built],
 ) -> Prepared:
     """Return a request whose pictures travel in its body.
 
     Args:
-        images: the pictures in `turns`, oldest first, if they are known already.
+        images: the pictures of the request, oldest first.
 
     Raises:
         LlmError: a limit is exceeded or a picture cannot be sent.
     """
-    parts = images_in(turns) if images is None else images
-    pictures = await pictures_of(parts, versions, limits.request_version)
+    pictures = await pictures_of(images, versions, limits.request_version)
     budget = limits.inline.budget()
     check_images([picture.sent() for picture in pictures], budget, limits)
     texts = await encoded(pictures, versions)
@@ -66,7 +103,7 @@ async def prepared_inline(
         picture.part.at: Inline(picture, text)
         for picture, text in zip(pictures, texts, strict=True)
     }
-    return prepared(build(turns, inlined), pictures, budget, limits, is_inline=True)
+    return prepared(build(inlined), pictures, budget, limits, is_inline=True)
 
 
 def prepared(
@@ -82,21 +119,24 @@ def prepared(
         LlmError: the body is longer than the route takes.
     """
     images = tuple(picture.sent(built.blocks[picture.part.at], is_inline) for picture in pictures)
-    sent = Sent(built.body, len(wire_bytes(built.body)), images, budget)
+    sent = Sent(lambda: built.body, built.wire.size, images, budget)
     check_body(images, sent.body_bytes, limits)
     total = sum(budget.length(image.raw_bytes) for image in images)
-    return Prepared(built.body, len(images), total, {_SENT: sent})
+    outgoing = Outgoing(sent, built.wire, limits)
+    return Prepared(lambda: built.body, len(images), total, {_OUTGOING: outgoing})
 
 
-def sent_of(request: Prepared) -> Sent:
-    """Return what the refusal of a prepared request is judged by; one from a recording has no pictures."""
-    sent = request.extra.get(_SENT)
-    return sent if isinstance(sent, Sent) else Sent(request.body, 0, (), ImageBudget())
+def outgoing_of(request: Prepared, limits_of: Callable[[str], RouteLimits]) -> Outgoing:
+    """Return how a prepared request is sent; one from a recording has no pictures to judge it by.
 
-
-def wire_bytes(body: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a body exactly as they are sent."""
-    return orjson.dumps(body)
+    Args:
+        limits_of: gives the limits of a model.
+    """
+    outgoing = request.extra.get(_OUTGOING)
+    if isinstance(outgoing, Outgoing):
+        return outgoing
+    sent = Sent(lambda: request.body, 0, (), ImageBudget())
+    return Outgoing(sent, wire_of(request.body), limits_of(str(request.body.get("model"))))
 
 
 def capabilities_of(limits: RouteLimits) -> Capabilities:

@@ -86,9 +86,13 @@ class Projection:
         for turn in self._projector.turns(message):
             self.settled.extend(self._placed(self._pairing.add(turn)))
 
+    def rest(self) -> list[Turn]:
+        """Return the turns that are not settled, as they are if no message follows."""
+        return list(self._placed(self._pairing.rest()))
+
     def turns(self) -> list[Turn]:
         """Return all turns, as they are if no message follows."""
-        return [*self.settled, *self._placed(self._pairing.rest())]
+        return [*self.settled, *self.rest()]
 
     def _placed(self, turns: Iterable[Turn]) -> Iterable[Turn]:
         """Return turns in the form and at the place that the request allows."""

@@ -97,12 +97,13 @@ class Sent:
     """The request that was refused.
 
     Attributes:
+        body: gives the body, which is seldom looked at.
         body_bytes: the exact length of the body.
         images: its retained pictures, oldest first; their blocks are objects of `body`.
         budget: of the mode in which they travel.
     """
 
-    body: Mapping[str, Any]
+    body: Callable[[], Mapping[str, Any]]
     body_bytes: int
     images: tuple[SentImage, ...]
     budget: ImageBudget
@@ -213,7 +214,7 @@ def _for_size(limit: int | None, images: Images) -> int | None:
 
 def _named_or_half(raw: str, sent: Sent) -> int | None:
     """Return the count through the picture that the text names by its path, else half of them."""
-    named = images_named(raw, sent.body, [image.block for image in sent.images])
+    named = images_named(raw, sent.body(), [image.block for image in sent.images])
     if not named:
         return half(sent.images)
     blocks = [sent.images[place] for place in named]

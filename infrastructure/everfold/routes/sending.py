@@ -26,6 +26,7 @@ from everfold.routes.limits import RouteLimits
 from everfold.routes.patience import Patience, Timeouts, listen
 from everfold.routes.rejections import Sent
 from everfold.routes.suspicion import Suspicion
+from everfold.routes.wire import Wire
 
 T = TypeVar("T")
 Event = Mapping[str, Any]
@@ -103,7 +104,7 @@ class Request:
 
     opener: Opener
     sent: Sent
-    wire: bytes
+    wire: Wire
     limits: RouteLimits
 
 

@@ -4,7 +4,6 @@ Beyond some size providers answer with server errors, empty answers or nothing a
 request is worth two retries; then its pictures are the likeliest cause.
 """
 
-import hashlib
 from collections import OrderedDict
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from everfold.llm.failure import FailureCode, LlmFailure
 from everfold.routes.counting import half_of_bytes, offload_required, omittable
 from everfold.routes.limits import RouteLimits
 from everfold.routes.rejections import Sent
+from everfold.routes.wire import Wire
 
 MAX_UNCHANGED = 3
 """How often an unchanged request may fail without a reason: the first time and two retries."""
@@ -35,16 +35,16 @@ class Suspicion:
         self._failures: OrderedDict[bytes, int] = OrderedDict()
 
     def judged(
-        self, failure: LlmFailure, sent: Sent, wire: bytes, limits: RouteLimits
+        self, failure: LlmFailure, sent: Sent, wire: Wire, limits: RouteLimits
     ) -> LlmFailure:
         """Return the failure, or a request to omit half of the pictures' bytes if it came too often."""
         limit = limits.silent_failure_bytes
-        is_suspect = limit is not None and len(wire) > limit and omittable(sent.images) > 0
+        is_suspect = limit is not None and wire.size > limit and omittable(sent.images) > 0
         if failure.code not in _SILENT or not is_suspect:
             return failure
-        if self._count(hashlib.sha256(wire).digest()) < MAX_UNCHANGED:
+        if self._count(wire.digest()) < MAX_UNCHANGED:
             return failure
-        said = f"{failure.message}; the same {len(wire)} bytes failed {MAX_UNCHANGED} times"
+        said = f"{failure.message}; the same {wire.size} bytes failed {MAX_UNCHANGED} times"
         found = offload_required(said, half_of_bytes(sent.images)).failure
         return replace(found, status=failure.status, request_id=failure.request_id)
 
