@@ -8,7 +8,7 @@ is left alone; deciding its events in turn says what is wrong with which one.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from operator import attrgetter
+from operator import is_
 
 from everfold.session.deciding import APPEND_OPTIONS, AppendEvent, DecisionMeans, Stamp
 from everfold.session.errors import SessionError
@@ -20,8 +20,6 @@ from everfold.session.payload import Check, check_of
 from everfold.session.short_streams import SHORTENED, stored_form
 from everfold.session.state import StateFold
 from everfold.session.vocabulary import MESSAGE_TYPES
-
-_FIELDS = attrgetter("type", "data", "options", "event_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +48,10 @@ def decide_together(
         the events as stored; None if not all of them are plain and valid, and then the fold is as
         it was.
     """
-    if not batch:
-        return None
-    types, values, options, event_ids = zip(*map(_FIELDS, batch), strict=True)
-    kinds = _kinds(types, options, fold)
-    encoded = encode_all(list(values)) if kinds else None
-    if kinds is None or encoded is None:
+    types = [command.type for command in batch]
+    kinds = _kinds(types, [command.options for command in batch], fold)
+    encoded = encode_all([command.data for command in batch]) if kinds else None
+    if not kinds or encoded is None:
         return None
     forms, readings = encoded
     seq = fold.next_seq
@@ -65,13 +61,13 @@ def decide_together(
                 kind.check(reading, seq)
         if SHORTENED in types:
             forms = list(map(stored_form, types, forms, readings))
-        states = stamp.states(forms, event_ids)
+        states = stamp.states(forms, [command.event_id for command in batch])
         means.check_size(max(map(len, states)) + max(map(len, types)))
     except SessionError:
         return None
     versions = range(version_of(seq), version_of(seq) + len(states))
     events = tuple(map(Recorded, repeat(session_id), versions, types, states))
-    fold.run(events)
+    fold.take_plain(events, types)
     return events
 
 
@@ -79,12 +75,14 @@ def _kinds(
     types: Sequence[str], options: Sequence[Mapping[str, Json] | None], fold: StateFold
 ) -> list[_Kind] | None:
     """Return the kind of each wish, None if one is not plain."""
-    if set(map(type, types)) != {str}:
+    if not set(map(type, types)) <= {str}:
         return None
     known = {type_: _kind_of(type_, fold) for type_ in set(types)}
-    kinds = [kind for kind in map(known.__getitem__, types) if kind is not None]
-    is_plain = len(kinds) == len(types) and all(map(_takes, kinds, options))
-    return kinds if is_plain else None
+    if None in known.values():
+        return None
+    kinds = list(filter(None, map(known.__getitem__, types)))
+    usual = map(is_, options, [kind.options for kind in kinds])
+    return kinds if all(usual) or all(map(_takes, kinds, options)) else None
 
 
 def _kind_of(type_: str, fold: StateFold) -> _Kind | None:

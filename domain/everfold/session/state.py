@@ -1,7 +1,8 @@
 """The state of a session: the fold of its log, as a value (surface, and the few facts beside it)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from types import MappingProxyType
 
 from everfold.session.composition import Composition
@@ -202,6 +203,23 @@ class StateFold:
         surface.append_run(run, seqs)
         surface.next_seq = seq
         self._last = event if event is not None else self._last
+
+    def take_plain(self, events: Sequence[Recorded], types: Sequence[str]) -> None:
+        """Make the next events, all of them plain, part of the history.
+
+        Args:
+            events: messages that are placed at the end, and events of plain log-only types.
+            types: theirs.
+        """
+        seqs = range(self.next_seq, self.next_seq + len(events))
+        are_messages = list(map(MESSAGE_TYPES.__contains__, types))
+        run = list(compress(events, are_messages))
+        self.surface.append_run(run, list(compress(seqs, are_messages)))
+        self.surface.next_seq = seqs.stop
+        newest = dict(zip(types, events, strict=True))
+        for type_ in newest.keys() - MESSAGE_TYPES:
+            self._facts()[type_] = newest[type_] if type_ in KEPT else None
+        self._last = events[-1]
 
     def _is_simple(self, topic: str) -> bool | None:
         """Return True for messages, False for plain log-only types, None for all that needs a look."""
