@@ -44,24 +44,31 @@ class Bench:
         yield self.fork(10_000)
 
     def append(self, size: int, limit: str) -> Row:
-        """Append a batch through the session against raw INSERTs of the same rows."""
-        name, rounds = f"session-{uuid.uuid4().hex}", self.rounds * 4
-        batches = [events(size, turn * size) for turn in range(rounds + 1)]
-        ours, base = iter(batches), iter(self._as_rows(batches))
+        """Append a batch through the session against raw INSERTs of the same rows.
+
+        Batch and rows are made just before they are written, as by an agent: what lay in memory
+        for a while takes both of them longer to read.
+        """
+        name = f"session-{uuid.uuid4().hex}"
         self.sessions.create(name)
+        header = {"version": 3, "id": uuid.uuid4().hex, "createdAt": 0, "isSeeded": False}
+        scratch = Session.create(header, self.sessions.composition, self.sessions.means)
+        batch: list[AppendEvent] = []
+        rows: list[Stored] = []
+
+        def prepare() -> None:
+            batch[:] = events(size, scratch.next_seq)
+            rows[:] = [_stored(event) for event in scratch.append_batch(batch)]
+
         return row(
             f"append a batch of {size}",
             self.name,
-            lambda: self.sessions.append_batch(name, next(ours)),
-            lambda: self.raw.insert(next(base)),
-            rounds=rounds,
+            lambda: self.sessions.append_batch(name, batch),
+            lambda: self.raw.insert(rows),
+            rounds=self.rounds * 4,
             limit=limit,
+            prepare=prepare,
         )
-
-    def _as_rows(self, batches: list[list[AppendEvent]]) -> list[list[Stored]]:
-        header = {"version": 3, "id": uuid.uuid4().hex, "createdAt": 0, "isSeeded": False}
-        scratch = Session.create(header, self.sessions.composition, self.sessions.means)
-        return [[_stored(event) for event in scratch.append_batch(batch)] for batch in batches]
 
     def restore(self, count: int) -> Row:
         """Load a session cold against a raw SELECT of its rows."""

@@ -40,11 +40,19 @@ def timed(work: Work) -> float:
     return time.perf_counter() - start
 
 
-def paired(ours: Work, base: Work, rounds: int) -> tuple[float, float, float]:
-    """Run two works in turn; return the medians in seconds and the median of the paired ratios."""
-    ours()
-    base()
-    times = [_pair(ours, base, is_first=bool(turn % 2)) for turn in range(rounds)]
+def paired(
+    ours: Work, base: Work, rounds: int, prepare: Work = lambda: None
+) -> tuple[float, float, float]:
+    """Run two works in turn; return the medians in seconds and the median of the paired ratios.
+
+    Args:
+        prepare: is run before each pair, and not timed.
+    """
+    times = []
+    for turn in range(-1, rounds):
+        prepare()
+        times.append(_pair(ours, base, is_first=bool(turn % 2)))
+    del times[0]
     ratio = statistics.median(mine / other for mine, other in times)
     return (
         statistics.median(mine for mine, _ in times),
@@ -61,7 +69,16 @@ def _pair(ours: Work, base: Work, *, is_first: bool) -> tuple[float, float]:
     return timed(ours), other
 
 
-def row(work: str, database: str, ours: Work, base: Work, *, rounds: int, limit: str) -> Row:
+def row(
+    work: str,
+    database: str,
+    ours: Work,
+    base: Work,
+    *,
+    rounds: int,
+    limit: str,
+    prepare: Work = lambda: None,
+) -> Row:
     """Return the table line of a pair, in milliseconds."""
-    mine, other, ratio = paired(ours, base, rounds)
+    mine, other, ratio = paired(ours, base, rounds, prepare)
     return Row(work, database, mine * 1000, other * 1000, "ms", ratio, limit)
