@@ -66,6 +66,9 @@ class Growing(Sequence[T], Generic[T]):
     def __getitem__(self, index: slice) -> Sequence[T]: ...
     def __getitem__(self, index: int | slice) -> T | Sequence[T]:
         if isinstance(index, slice):
+            start, stop, step = index.indices(self._length)
+            if step > 0:
+                return self._items[start:stop:step]
             return self._items[: self._length][index]
         if index < 0:
             index += self._length

@@ -1,13 +1,13 @@
 """The request that a model is asked: built from the log alone, and rebuilt from it at any later time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from everfold.agent.errors import AgentError
 from everfold.host.sessions import Sessions
 from everfold.llm.route import LlmRequest
-from everfold.session.conversation import Conversation
 from everfold.session.frozen import Json
+from everfold.session.growing import Growing
 from everfold.session.session import Session
 
 
@@ -39,19 +39,17 @@ class RequestBuilder:
     """Builds the requests of one loop; messages seen before stay the same objects (R128)."""
 
     _generation: int = -1
-    _messages: tuple[Json, ...] = field(default=())
+    _messages: Growing[Json] = field(default_factory=Growing)
 
     def build(self, session: Session) -> LlmRequest:
         """Return the request that the log asks for now: its latest header, its derived messages."""
         return LlmRequest(_header(session), self._derived(session), session.id)
 
-    def _derived(self, session: Session) -> Sequence[Json]:
-        conversation: Conversation = session.messages()
-        if session.content_generation != self._generation or len(conversation) < len(
-            self._messages
-        ):
-            self._messages = tuple(conversation)
-        elif len(conversation) > len(self._messages):
-            self._messages += tuple(conversation[len(self._messages) :])
+    def _derived(self, session: Session) -> Growing[Json]:
+        conversation, known = session.messages(), self._messages
+        if session.content_generation != self._generation or len(conversation) < len(known):
+            self._messages = Growing(conversation)
+        else:
+            self._messages = known.extended(conversation[len(known) :])
         self._generation = session.content_generation
         return self._messages
