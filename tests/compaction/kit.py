@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -121,6 +122,12 @@ def summarising(*script: Step, window: int | None = None, **facts: Any) -> Stric
     takes = Capabilities(user_images=True, tool_images=True, context_window=window)
     facts.setdefault("takes", takes)
     return StrictRoute(script, otherwise=says(SUMMARY), window=window, **facts)
+
+
+def run_meanwhile(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end in an event loop of its own, while this thread's one stands still."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run, work).result()
 
 
 def compactor(

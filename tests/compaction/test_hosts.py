@@ -9,7 +9,7 @@ from everfold.audit.auditing import audit
 from everfold.host.compacting import compact_now
 from everfold.host.read_models import ReadModelRunner
 from everfold.llm.route import LlmRequest
-from everfold.projections.compaction.engine import Compacted, Compactor
+from everfold.projections.compaction.engine import Compacted
 from everfold.projections.compaction.errors import CompactionBusyError, CompactionError
 from everfold.projections.compaction.job import CompactionWish
 from everfold.projections.read_models.shipped import shipped_models
@@ -17,7 +17,16 @@ from everfold.routes.scripted import says
 from everfold.session.deciding import AppendEvent, message
 from everfold.session.ports import SessionStore
 from everfold.store.urls import open_store
-from tests.compaction.kit import SUMMARY, StrictRoute, compact, compacted, prompted, turn
+from tests.compaction.kit import (
+    SUMMARY,
+    StrictRoute,
+    compact,
+    compacted,
+    compactor,
+    prompted,
+    run_meanwhile,
+    turn,
+)
 from tests.domain.kit import log, text, user
 from tests.projections.kit import again, hosted, shown, types_after
 
@@ -56,9 +65,8 @@ def test_b2_on_each_database_two_hosts_write_and_nothing_is_lost(
 
 
 def _advance(access: Any) -> None:
-    """Try a second compaction; it is refused before it waits for anything."""
-    route = StrictRoute()
-    Compactor(lambda _provider: route).compact(access, CompactionWish()).send(None)
+    """Try a second compaction."""
+    run_meanwhile(compactor(StrictRoute()).compact(access, CompactionWish()))
 
 
 def test_a_program_without_an_event_loop_compacts(store: SessionStore, a_route: RouteMaker) -> None:

@@ -30,6 +30,7 @@ from tests.compaction.kit import (
     metered,
     prompted,
     run,
+    run_meanwhile,
     turn,
 )
 from tests.domain.kit import log, replace, text, user
@@ -126,18 +127,13 @@ def test_d12_two_processes_at_once_make_one_summary(
 
     def second() -> None:
         with pytest.raises(CompactionBusyError) as busy:
-            _step(compactor(a_route()).compact(again(access), CompactionWish()))
+            run_meanwhile(compactor(a_route()).compact(again(access), CompactionWish()))
         refused.append(busy.value)
 
     compacted(access, a_route(meanwhile(second)))
 
     assert [error.code for error in refused] == ["busy"]
     assert types_after(access, END).count("compaction/summary") == 1
-
-
-def _step(work: Any) -> None:
-    """Run a coroutine that is over before it waits for anything."""
-    work.send(None)
 
 
 def test_d12_after_a_resume_no_covered_message_returns(

@@ -102,7 +102,10 @@ class SummaryErrorQuestion:
 
 
 SummaryErrorHandler = Callable[[SummaryErrorQuestion, Callable[[], bool]], bool]
-"""Synchronous: the stability check and the decision stand side by side (R276)."""
+"""Synchronous: the stability check and the decision stand side by side (R276).
+
+Called beside the event loop, in an `aside` of the session.
+"""
 
 
 @dataclass(frozen=True, slots=True)

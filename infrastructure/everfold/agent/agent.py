@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from everfold.agent.cancelling import ProgramEndError, TurnCancellation, finished, start
+from everfold.agent.cancelling import ProgramEndError, TurnCancellation, start
 from everfold.agent.content import AdmitImages
 from everfold.agent.errors import AgentClosedError, AgentError, TurnOpenError
 from everfold.agent.inbox import Target
@@ -18,6 +18,7 @@ from everfold.agent.retrying import Jitter
 from everfold.agent.settings import AgentSettings, ModelSettings
 from everfold.agent.tools import Tool, tool
 from everfold.agent.turn import TurnRun
+from everfold.host.access import finished
 from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Chunk
 from everfold.llm.route import Route, hang_up

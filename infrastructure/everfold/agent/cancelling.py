@@ -94,12 +94,3 @@ def is_own_failure(raised: BaseException) -> bool:
         return isinstance(raised, Exception)
     task = asyncio.current_task()
     return task is not None and task.cancelling() == 0
-
-
-async def finished(work: "asyncio.Task[T]") -> None:
-    """Wait until a task is done, however often the waiting itself is cancelled."""
-    while not work.done():
-        try:
-            await asyncio.wait({work})
-        except asyncio.CancelledError:
-            continue

@@ -5,13 +5,14 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from everfold.agent.cancelling import finished, start
+from everfold.agent.cancelling import start
 from everfold.agent.content import AdmitImages, Content, Part, content_of
 from everfold.agent.errors import InputError
 from everfold.agent.inbox import Target, disowned, insertion, withdrawal
 from everfold.agent.log import SessionLog
 from everfold.agent.tools import ImageData
 from everfold.agent.wishes import repaired, user_message
+from everfold.host.access import finished
 from everfold.session.deciding import AppendEvent, checked_event_id
 from everfold.session.errors import EventIdReusedError, SessionError
 from everfold.session.events import Recorded

@@ -1,13 +1,17 @@
 """Lends one session of a host to plugins and to the agent loop."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from everfold.host.sessions import Sessions
 from everfold.session.access import Planner
 from everfold.session.deciding import AppendEvent
 from everfold.session.events import NO_ORIGIN, Origin, Recorded
 from everfold.session.session import Session
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +37,24 @@ class HostedSession:
             SessionError: refused; nothing changed.
         """
         return self.sessions.append_batch(self.session_id, batch, origin=self.origin)
+
+    async def aside(self, work: Callable[[], T]) -> T:
+        """As `SessionAccess.aside`, in a thread."""
+        working = asyncio.ensure_future(asyncio.to_thread(work))
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            await finished(working)
+            raise
+
+
+async def finished(work: "asyncio.Future[T]") -> None:
+    """Wait until work is done, however often the waiting itself is cancelled."""
+    while not work.done():
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            continue
+    if not work.cancelled():
+        # Take note of what it raised, so that nobody reports it as never retrieved.
+        work.exception()

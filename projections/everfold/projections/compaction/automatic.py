@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from everfold.llm.failure import FailureCode
 from everfold.plugins.waterfalls import (
@@ -81,15 +82,20 @@ class AutomaticCompaction:
             model=question.model,
             cancellation=question.cancellation,
         )
-        watched = self.watch.at(question.session.session_id)
-        pressure = self.pressure(question.session.view(), watched, wish, window)
-        settings = self.compactor.settings
-        if pressure.is_over(settings.threshold) and self._may_try(wish, watched, window):
-            if pressure.is_hopeless(settings.threshold):
-                self._skip(question.session, wish, pressure, _hopeless(pressure))
+        access, threshold = question.session, self.compactor.settings.threshold
+        watched, pressure = await access.aside(partial(self._looked_at, access, wish, window))
+        if pressure.is_over(threshold) and self._may_try(wish, watched, window):
+            if pressure.is_hopeless(threshold):
+                await self._skip(access, wish, pressure, _hopeless(pressure))
             else:
-                await self._try(question.session, wish, pressure)
+                await self._try(access, wish, pressure)
         return answer
+
+    def _looked_at(
+        self, access: SessionAccess, wish: CompactionWish, window: int
+    ) -> tuple[Watched, Pressure]:
+        watched = self.watch.at(access.session_id)
+        return watched, self.pressure(access.view(), watched, wish, window)
 
     async def after_failure(
         self, question: RequestErrorQuestion, ask_next: Callable[[], Awaitable[RequestErrorAnswer]]
@@ -101,11 +107,11 @@ class AutomaticCompaction:
         if question.failure.code != FailureCode.CONTEXT_WINDOW_EXCEEDED:
             return await ask_next()
         access = question.session
-        before = access.view().replace_generation
+        before = await access.aside(lambda: access.view().replace_generation)
         answer = await ask_next()
         if answer is not None or question.cancellation.is_set:
             return answer
-        watched = self.watch.at(access.session_id)
+        watched = await access.aside(lambda: self.watch.at(access.session_id))
         window = watched.meter.window or watched.meter.surface.fixed
         wish = CompactionWish(
             trigger="overflow", provider=question.provider, cancellation=question.cancellation
@@ -113,7 +119,8 @@ class AutomaticCompaction:
         if self._may_try(wish, watched, window):
             tokens = watched.meter.surface.fixed + tools_of(watched.meter.header)
             await self._try(access, wish, Pressure(tokens, 0, window))
-        return Retry(spends_budget=False) if access.view().replace_generation > before else None
+        after = await access.aside(lambda: access.view().replace_generation)
+        return Retry(spends_budget=False) if after > before else None
 
     def pressure(
         self, session: Session, watched: Watched, wish: CompactionWish, window: int
@@ -144,13 +151,13 @@ class AutomaticCompaction:
         except CompactionCancelledError:
             return
         except CompactionError as error:
-            if lock_of(access.view()) is None and not _is_logged(access, self.watch):
-                self._skip(access, wish, pressure, str(error))
+            if not await access.aside(partial(_is_told, access, self.watch)):
+                await self._skip(access, wish, pressure, str(error))
             return
         if isinstance(outcome, NothingToDo):
-            self._skip(access, wish, pressure, outcome.reason)
+            await self._skip(access, wish, pressure, outcome.reason)
 
-    def _skip(
+    async def _skip(
         self, access: SessionAccess, wish: CompactionWish, pressure: Pressure, reason: str
     ) -> None:
         trigger: Trigger = wish.trigger
@@ -159,7 +166,12 @@ class AutomaticCompaction:
             turn: Json = open_turn(session)
             return [wishes.skipped(turn, trigger, reason, pressure.tokens, pressure.window)]
 
-        access.append(plan)
+        await access.aside(lambda: access.append(plan))
+
+
+def _is_told(access: SessionAccess, watch: SessionWatch) -> bool:
+    """Tell whether the log says why nothing came of an attempt, or will by the attempt under way."""
+    return lock_of(access.view()) is not None or _is_logged(access, watch)
 
 
 def _is_logged(access: SessionAccess, watch: SessionWatch) -> bool:

@@ -5,6 +5,7 @@ was made of still stands, are adjacent, with no waiting between them (R276).
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from everfold.llm.chunks import Usage
@@ -88,18 +89,19 @@ class Compactor:
                 omitted meanwhile stay omitted (R278).
             SessionError: the session cannot be read.
         """
-        job = self.plan(access.view(), wish)
+        job = await access.aside(lambda: self.plan(access.view(), wish))
         if isinstance(job, NothingToDo):
             return job
-        bracket = Bracket.open(access, wish, job)
+        held: list[Bracket] = []
         try:
-            job, summary = await self._summary(access, bracket, job)
+            await access.aside(partial(_open, held, access, wish, job))
+            job, summary = await self._summary(access, held[0], job)
             check_wanted(wish.cancellation)
-            return _commit(access, bracket, job, summary)
+            return await access.aside(partial(_commit, access, held[0], job, summary))
         except BaseException as error:
-            # Also a cancelled task must free the lock.
             failure = _failure_of(error)
-            bracket.close(access, failure)
+            if held:
+                await _freed(access, held[0], failure)
             if failure is error:
                 raise
             raise failure from error
@@ -165,7 +167,7 @@ class Compactor:
                 recoveries += 1
                 if recoveries > MAX_RECOVERIES:
                     raise
-                job = self._recovered(access, job, error)
+                job = await access.aside(partial(self._recovered, access, job, error))
 
     def _recovered(self, access: SessionAccess, job: Job, error: LlmError) -> Job:
         """Return the job to go on with; whoever can shortens the selected history (R271 to R276).
@@ -204,6 +206,20 @@ class Compactor:
             left = left[len(taken) :]
         assert summary is not None, "a selection that costs something has messages"
         return summary
+
+
+def _open(held: list[Bracket], access: SessionAccess, wish: CompactionWish, job: Job) -> None:
+    """Take the lock and put it into `held`, where it is found also by a task that was cancelled."""
+    held.append(Bracket.open(access, wish, job))
+
+
+async def _freed(access: SessionAccess, bracket: Bracket, failure: BaseException) -> None:
+    """Free the lock, also for a cancelled task, and for one that is thrown away."""
+    if isinstance(failure, GeneratorExit):
+        # Such a coroutine may not wait any more.
+        bracket.close(access, failure)
+    else:
+        await access.aside(partial(bracket.close, access, failure))
 
 
 def _commit(access: SessionAccess, bracket: Bracket, job: Job, summary: Summary) -> Compacted:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from everfold.llm.budgets import ImageBudget, UnavoidableExcessError, required_beside
@@ -9,6 +10,7 @@ from everfold.llm.images import retained_lengths, stored_bytes
 from everfold.plugins.waterfalls import PreStepAnswer, PreStepQuestion
 from everfold.projections.image_offload.projection import INPUT_TYPES
 from everfold.projections.image_offload.recovery import omit_oldest
+from everfold.session.access import SessionAccess
 from everfold.session.session import Session
 
 LengthOf = Callable[[Any], int]
@@ -30,10 +32,13 @@ class Planner:
         """Make the omission that the coming request needs, if it needs one; then ask on."""
         budget = None if question.capabilities is None else question.capabilities.budget
         if budget is not None and not question.cancellation.is_set:
-            count = self.excess(question.session.view(), budget)
-            if count:
-                omit_oldest(question.session, count)
+            await question.session.aside(partial(self._omit_excess, question.session, budget))
         return await ask_next()
+
+    def _omit_excess(self, access: SessionAccess, budget: ImageBudget) -> None:
+        count = self.excess(access.view(), budget)
+        if count:
+            omit_oldest(access, count)
 
     def excess(self, session: Session, budget: ImageBudget) -> int:
         """Return how many of the oldest images must go before the next request.

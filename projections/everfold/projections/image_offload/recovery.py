@@ -1,6 +1,7 @@
 """Recovery from a request with too many images: one logged omission, then the request again (groups S and T)."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from everfold.llm.failure import FailureCode, LlmFailure
 from everfold.plugins.waterfalls import (
@@ -23,9 +24,11 @@ async def recover_request(
     Every other failure, and one that no omission can help any more, is passed on (R262 to R265).
     """
     count = required_count(question.failure)
-    if count is not None and omit_oldest(question.session, count):
-        return Retry(spends_budget=False)
-    return await ask_next()
+    if count is None:
+        return await ask_next()
+    access = question.session
+    has_omitted = await access.aside(partial(omit_oldest, access, count))
+    return Retry(spends_budget=False) if has_omitted else await ask_next()
 
 
 def recover_summary(question: SummaryErrorQuestion, ask_next: Callable[[], bool]) -> bool:
