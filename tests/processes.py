@@ -14,7 +14,15 @@ PATIENCE_S = 120.0
 """After so long a hanging process fails its test; nothing is measured by it."""
 
 CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["everfold.store.urls", "everfold.store.contract.rows", "psycopg"])
+CONTEXT.set_forkserver_preload(
+    [
+        "everfold.store.urls",
+        "everfold.store.contract.rows",
+        "psycopg",
+        "everfold.agent.agent",
+        "everfold.routes.openai_chat",
+    ]
+)
 
 
 class Worker(Generic[T]):

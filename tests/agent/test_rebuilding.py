@@ -12,7 +12,7 @@ from everfold.projections.image_offload.decisions import omit
 from everfold.routes.scripted import says
 from tests.agent.kit import Checking, Host, png, run
 
-MAY_MAKE_AGENTS = {"kit.py", "test_killed_agents.py", "test_two_processes.py"}
+MAY_MAKE_AGENTS = {"kit.py", "test_two_processes.py"}
 """The kit checks every request; the others run agents in processes of their own."""
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Literal
 
 Cut = Literal["none", "before-finish", "mid-frame"]
@@ -27,6 +28,7 @@ class Answer:
         finish: in the words of `everfold.llm.chunks`, or `content-filter`.
         input_tokens: of the usage; None for an answer without usage.
         first_byte_s: how long the headers take; `between_s` how long each later piece.
+        held: the last half of the answer waits until it is set.
         cut: where the connection breaks.
         malformed: a frame that is not JSON comes amid the answer.
         error: the body of an error that comes amid the stream.
@@ -48,6 +50,7 @@ class Answer:
     piece: int = 4
     first_byte_s: float = 0
     between_s: float = 0
+    held: Event | None = None
     cut: Cut = "none"
     malformed: bool = False
     error: Mapping[str, object] | None = None

@@ -103,6 +103,8 @@ class Handler(BaseHTTPRequestHandler):
         for at, data in enumerate(frames):
             if at == middle and answer.filler != "none":
                 self._fill(answer, [COMMENT] if answer.filler == "comment" else empty)
+            while at == middle and answer.held is not None and not self._may_go_on(answer.held):
+                self._pause(0.02)
             if at == middle and answer.malformed:
                 self._chunk(MALFORMED)
             if at == middle and answer.error is not None:
@@ -116,6 +118,9 @@ class Handler(BaseHTTPRequestHandler):
             self._chunk(data)
             self._pause(answer.between_s)
         self.wfile.write(b"0\r\n\r\n")
+
+    def _may_go_on(self, held: Event) -> bool:
+        return held.is_set() or self.fake.stopping.is_set()
 
     def _fill(self, answer: Answer, fillers: Sequence[bytes]) -> None:
         """Send what says nothing, as long as the client and the server live."""

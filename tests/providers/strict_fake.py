@@ -9,7 +9,7 @@ import itertools
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
@@ -63,6 +63,7 @@ class StrictFake:
 
     Attributes:
         rules: broken ones are refused before `answers` is looked at.
+        answering: gives the answer to a call when `answers` is empty; `default` if there is none.
         uploads: files by id; remove one, and the provider says that it is gone.
         upload_refusal: what uploads are answered, None to take them.
         disconnects: how many answers the client did not read to the end.
@@ -72,6 +73,7 @@ class StrictFake:
     rejection: Rejection = field(default_factory=Rejection)
     default: Answer = field(default_factory=Answer)
     answers: deque[Answer | Refuse] = field(default_factory=deque)
+    answering: Callable[[Call], Answer | Refuse] | None = None
     calls: list[Call] = field(default_factory=list)
     uploads: dict[str, bytes] = field(default_factory=dict)
     upload_count: int = 0
@@ -124,7 +126,9 @@ class StrictFake:
         call.violation = fault
         if fault is not None:
             return refuse(fault, self.rejection, wire.vendor)
-        return self.answers.popleft() if self.answers else self.default
+        if self.answers:
+            return self.answers.popleft()
+        return self.default if self.answering is None else self.answering(call)
 
     def _upload(self, headers: dict[str, str], body: bytes) -> Reply:
         self.upload_count += 1
