@@ -55,7 +55,7 @@ def test_a_named_schema_that_is_not_there_is_made(postgres_url: str) -> None:
 
 
 def test_nothing_is_made_unless_it_is_asked_for(postgres_url: str) -> None:
-    with pytest.raises(StoreUnavailableError, match="create=True"):
+    with pytest.raises(StoreUnavailableError, match="open it once for writing"):
         PostgresAttachments(postgres_url, create=False)
 
     assert tables(postgres_url) == set()

@@ -97,6 +97,8 @@ def test_damaged_json_inside_whole_bytes_is_named_too(run: Run, quay: str) -> No
 
     assert shown.status == 1
     assert "session 'quay' cannot be read at seq 8" in shown.err
+    assert "`everfold show quay --at 7` shows it as it was before" in shown.err
+    assert "sessions.load" not in shown.err
     assert "Traceback" not in shown.err + resumed.err
 
 

@@ -61,7 +61,7 @@ def test_r280_a_start_without_end_is_a_lock(store: SessionStore, a_route: RouteM
         compact(access, route)
 
     assert refused.value.code == "busy"
-    assert "everfold resume s" in str(refused.value)
+    assert "`sessions.resume('s')` frees the session" in str(refused.value)
     assert (route.requests, types_after(access, END)) == ([], ["compaction/start"])
 
 

@@ -322,7 +322,7 @@ def test_d_a_window_that_nothing_fits_is_said_by_its_code_and_names_the_command(
 
     assert result.failure is not None
     assert result.failure.code == FailureCode.CONTEXT_WINDOW_EXCEEDED
-    assert "everfold compact" in str(result.advice)
+    assert "compact_now" in str(result.advice)
 
 
 def test_d1_d12_forks_cut_at_several_places_are_each_accepted(

@@ -130,7 +130,7 @@ def test_a_413_without_any_picture_says_what_to_do(opened: Opening, fake: Strict
 
     assert result.failure is not None
     assert result.failure.code == FailureCode.CONTEXT_WINDOW_EXCEEDED
-    assert "everfold compact" in str(result.advice)
+    assert "compact_now" in str(result.advice)
 
 
 def test_a_short_storm_of_server_errors_is_survived(opened: Opening, fake: StrictFake) -> None:

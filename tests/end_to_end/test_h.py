@@ -210,4 +210,4 @@ def test_h_pictures_that_a_model_made_are_said_to_be_unsupported(
 
     assert result.failure is not None
     assert result.failure.code == "UNSUPPORTED_CONTENT"
-    assert "everfold images" in str(result.advice)
+    assert "decisions.occurrences" in str(result.advice)

@@ -192,7 +192,7 @@ def test_the_replay_profile_says_that_it_needs_a_recording() -> None:
 
     with (
         open_profile(profile_of(table, "mine", None)) as host,
-        pytest.raises(ProfileError, match="everfold replay RECORDING"),
+        pytest.raises(ProfileError, match="answers from a recording: only a replay of one asks it"),
     ):
         host.route()
 

@@ -71,7 +71,7 @@ def test_a_picture_whose_bytes_are_missing_names_what_to_do(
 
     assert failure.code == FailureCode.UNSUPPORTED_CONTENT
     assert block["attachment"]["attachmentId"] in failure.message
-    assert "`everfold omit SESSION SEQ:INDEX`" in failure.message
+    assert "put its bytes back, or omit it" in failure.message
 
 
 def test_a_text_only_model_gets_no_picture_r258(

@@ -16,12 +16,18 @@ class SessionError(Exception):
     Attributes:
         code: stable text for programs.
         seq: the event it is about, where there is one.
+        fact: the message without its advice.
+
+    Args:
+        advice: what a program can do about it, said after the message. Where people use no Python,
+            other advice takes its place.
     """
 
     code: ClassVar[str] = "session"
 
-    def __init__(self, message: str, *, seq: int | None = None) -> None:
-        super().__init__(_readable(message))
+    def __init__(self, message: str, *, seq: int | None = None, advice: str | None = None) -> None:
+        self.fact = _readable(message)
+        super().__init__(self.fact if advice is None else f"{self.fact}; {advice}")
         self.seq = seq
 
 
@@ -237,7 +243,8 @@ class BoundaryError(SessionError):
     code = "fork-boundary"
 
     def __init__(self, boundary: object, last: int) -> None:
-        super().__init__(f"boundary {boundary!r} is not a whole number in 0..{last}")
+        seqs = f"is not a whole number in 0..{last}" if last >= 0 else "is none: there is no event"
+        super().__init__(f"boundary {boundary!r} {seqs}")
         self.boundary = boundary
         self.last = last
 
@@ -376,8 +383,10 @@ class CorruptStreamError(StoreError):
 
     def __init__(self, session_id: str, seq: int, reason: str) -> None:
         where = "its header" if seq < 0 else f"seq {seq}"
-        hint = f"; events before it can be shown with --at {seq - 1}" if seq > 0 else ""
+        before = f"`sessions.load({session_id!r}, at={seq - 1})` gives it as it was before"
         super().__init__(
-            f"session {session_id!r} cannot be read at {where}: {reason}{hint}", seq=seq
+            f"session {session_id!r} cannot be read at {where}: {reason}",
+            seq=seq,
+            advice=before if seq > 0 else None,
         )
         self.session_id = session_id

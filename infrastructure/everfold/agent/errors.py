@@ -10,17 +10,23 @@ class AgentError(SessionError):
 
 
 class TurnOpenError(AgentError):
-    """The session has an open turn that is not this agent's."""
+    """The session has an open turn that is not this agent's.
+
+    Attributes:
+        session_id: the session.
+    """
 
     code = "turn-open"
 
     def __init__(self, session_id: str, turn: object, seq: int) -> None:
         super().__init__(
             f"session {session_id!r} is inside turn {turn} (started at seq {seq}): another process "
-            "runs it, or one that ran it is gone. If it is gone, close the turn with "
-            "`sessions.resume(id)`, or open the agent with takes_over=True",
+            "runs it, or one that ran it is gone",
             seq=seq,
+            advice=f"if it is gone, close the turn with `sessions.resume({session_id!r})`, or open "
+            "the agent with takes_over=True",
         )
+        self.session_id = session_id
 
 
 class TakenOverError(AgentError):

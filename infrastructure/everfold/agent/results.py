@@ -11,23 +11,24 @@ from everfold.session.derive import message_of
 from everfold.session.events import EventLike
 from everfold.session.frozen import Json
 
+_DECISIONS = "everfold.projections.image_offload.decisions"
+_LIST, _OMIT = f"`{_DECISIONS}.occurrences`", f"`{_DECISIONS}.omit`"
+_COMPACT = "`everfold.host.compacting.compact_now` replaces old messages by a summary"
 _ADVICE = {
     FailureCode.AUTH: "check the key of this route",
     FailureCode.RATE_LIMIT: "wait, then say something to go on",
-    FailureCode.CONTEXT_WINDOW_EXCEEDED: "shorten the history with `everfold compact {id}`",
+    FailureCode.CONTEXT_WINDOW_EXCEEDED: f"shorten the history: {_COMPACT}",
     FailureCode.IMAGE_OFFLOAD_REQUIRED: (
-        "no more images can be omitted automatically; `everfold images {id}` lists them"
+        f"no more images can be omitted automatically; {_LIST} lists them"
     ),
     FailureCode.INVALID_REQUEST: (
-        "the provider refuses something in the history; `everfold images {id}` lists the images, "
-        "`everfold omit {id} SEQ:INDEX` omits one, `everfold compact {id}` replaces old messages "
-        "by a summary"
+        f"the provider refuses something in the history; {_LIST} lists the images, {_OMIT} omits "
+        f"some, {_COMPACT}"
     ),
     FailureCode.UNSUPPORTED_CONTENT: (
-        "choose a route that takes this content, or omit it: `everfold images {id}` lists the "
-        "images, `everfold omit {id} SEQ:INDEX` omits one of a user or a tool; older messages go "
-        "into a summary with `everfold compact {id}`, and `everfold fork {id} --at SEQ` makes a "
-        "copy from before it"
+        f"choose a route that takes this content, or omit it: {_LIST} lists the images, {_OMIT} "
+        f"omits some of a user or a tool; {_COMPACT}, and `sessions.fork({{id!r}}, boundary=seq)` "
+        "makes a copy from before it"
     ),
 }
 
@@ -62,7 +63,7 @@ class TurnResult:
 
     @property
     def advice(self) -> str | None:
-        """What a person can do about a failure, None where there is nothing to say."""
+        """What a program, or its user, can do about a failure; None where there is nothing to say."""
         if self.failure is None:
             return None
         wait_ms = self.failure.provider_retry_after_ms

@@ -34,7 +34,7 @@ def prepare(connections: Connections, *, create: bool) -> None:
             return
         if not create:
             raise StoreUnavailableError(
-                f"{name} has no attachments at schema version {latest}; open it once with create=True"
+                f"{name} has no attachments at schema version {latest}; open it once for writing"
             )
         with connection.transaction():
             connection.execute(

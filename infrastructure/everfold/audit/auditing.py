@@ -134,7 +134,7 @@ def _compared(sessions: Hosted, walk: Walk, findings: list[Finding]) -> list[Vie
             difference = first_difference(walk.surface, view())
         except SessionError as error:
             seq = walk.event_count - 1 if error.seq is None else error.seq
-            reason = f"there is no {name} view: {error}"
+            reason = f"there is no {name} view: {error.fact}"
             findings.append(Finding(walk.session_id, seq, error.code, reason))
         else:
             checks.append(ViewCheck(name, difference))

@@ -128,7 +128,7 @@ class Walk:
         except SessionError as error:
             if error.seq is None:
                 raise
-            self._report(error.seq, error.code, str(error))
+            self._report(error.seq, error.code, error.fact)
 
     def _finish(self, due: int) -> None:
         state = self._fold.state()
@@ -179,7 +179,7 @@ class Walk:
         try:
             check()
         except SessionError as error:
-            self._report(seq, error.code, str(error))
+            self._report(seq, error.code, error.fact)
         except Exception as error:  # noqa: BLE001 - a damaged row or a plugin's interpreter may raise anything
             notes = getattr(error, "__notes__", None)
             reason = "; ".join([f"{type(error).__name__}: {error}", *(notes or ())])

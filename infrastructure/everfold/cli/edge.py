@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import click
 
+from everfold.cli.advising import message_of
 from everfold.cli.options import Run
 from everfold.cli.visible import visible, visible_json
 from everfold.session.errors import SessionError
@@ -78,7 +79,7 @@ def _told(error: Exception) -> tuple[int, dict[str, object]]:
         return REFUSED, {"code": "refused", "message": error.format_message()}
     notes = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
     if isinstance(error, SessionError):
-        facts: dict[str, object] = {"code": error.code, "message": f"{error}{notes}"}
+        facts: dict[str, object] = {"code": error.code, "message": f"{message_of(error)}{notes}"}
         return REFUSED, facts if error.seq is None else {**facts, "seq": error.seq}
     if isinstance(error, OSError):
         return REFUSED, {"code": "system", "message": f"{error}{notes}"}

@@ -31,7 +31,7 @@ class ImportRefusedError(SessionError):
     def of(cls, cause: SessionError, *, line: int) -> "ImportRefusedError":
         """Return the refusal of a line for what a rule of the session said about it."""
         seq = line - 2 if line > 1 else None
-        return cls(str(cause), line=line, code=cause.code, seq=seq)
+        return cls(cause.fact, line=line, code=cause.code, seq=seq)
 
 
 class ExportRefusedError(SessionError):

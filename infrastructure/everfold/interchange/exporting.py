@@ -146,8 +146,7 @@ def _cut_version(store: SessionStore, session_id: str) -> int | None:
                 return None if row is None else row.originator_version
             upto = row.originator_version - 1
         except CorruptStreamError as error:
-            assert error.seq is not None
-            upto = version_of(error.seq) - 1
+            upto = version_of(error.seq or 0) - 1
 
 
 def _rows(store: SessionStore, session_id: str, upto: int) -> Iterator[Recorded]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from everfold.interchange.errors import ImportRefusedError
 from everfold.interchange.limits import DEFAULT_LIMITS, ImportLimits
 from everfold.interchange.lines import Readable, Source, pieces_of
-from everfold.interchange.opening import opened
 from everfold.interchange.log_reader import LogReader, Replaced
+from everfold.interchange.opening import opened
 from everfold.session.composition import Composition
 from everfold.session.deciding import DecisionMeans
 from everfold.session.doors import Adopted, restore

@@ -64,7 +64,7 @@ def route_of(profile: Profile, provider: str, means: Means) -> tuple[Route, tupl
     kind = adapter_of(table, where)
     own = {key: value for key, value in table.items() if key not in _CALL and key != "adapter"}
     if kind == REPLAY:
-        raise ProfileError(f"{where} answers from a recording: `everfold replay RECORDING`")
+        raise ProfileError(f"{where} answers from a recording: only a replay of one asks it")
     if kind == _SCRIPTED:
         return scripted_route(own, provider, where), ()
     adapter = _adapter(kind, where)

@@ -24,6 +24,6 @@ class MissingKeyError(ProfileError):
     def __init__(self, profile: str, provider: str, variable: str) -> None:
         super().__init__(
             f"route {provider!r} of profile {profile!r} needs an API key: set the environment "
-            f"variable {variable}; without a key, `--profile scripted` answers by itself"
+            f"variable {variable}; without a key, the profile `scripted` answers by itself"
         )
         self.variable = variable

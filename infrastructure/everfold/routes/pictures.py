@@ -148,8 +148,7 @@ def _wanted(media_types: Sequence[str]) -> _Format:
 def _unreadable(error: Exception) -> LlmError:
     return LlmError(
         LlmFailure(
-            f"an image cannot be sent: {error}; put its bytes back, or omit it with "
-            "`everfold omit SESSION SEQ:INDEX`",
+            f"an image cannot be sent: {error}; put its bytes back, or omit it",
             FailureCode.UNSUPPORTED_CONTENT,
         )
     )

@@ -95,11 +95,11 @@ def _listed(store: SessionStore, summary: StreamSummary, with_title: bool) -> Li
     try:
         header = header_of(summary.created)
     except (SessionError, ValueError, TypeError, KeyError) as error:
-        damage.append(f"header: {error}")
+        damage.append(f"header: {_reason(error)}")
     try:
         last_ms = summary.last.time
     except (SessionError, ValueError, TypeError, KeyError) as error:
-        damage.append(f"seq {summary.last.seq}: {error}")
+        damage.append(f"seq {summary.last.seq}: {_reason(error)}")
     if with_title:
         title = _title(store, summary.stream_id)
     return Listed(
@@ -111,6 +111,10 @@ def _listed(store: SessionStore, summary: StreamSummary, with_title: bool) -> Li
         title=title,
         damage="; ".join(damage) or None,
     )
+
+
+def _reason(error: Exception) -> str:
+    return error.fact if isinstance(error, SessionError) else str(error)
 
 
 def _title(store: SessionStore, session_id: str) -> str | None:

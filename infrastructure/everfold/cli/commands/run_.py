@@ -120,6 +120,5 @@ def _cancelled(talk: Talk, first: int) -> TurnResult:
 def _tell(result: TurnResult, asked: str) -> None:
     """Say where the answer is kept, and why there is none if there is none."""
     if not result.is_completed:
-        failure = None if result.failure is None else result.failure.to_json()
-        note(failure_text(result.kind, failure, result.advice))
+        note(failure_text(result))
     note(f"session {result.session_id}, turn {result.turn}: {asked}")

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from everfold.agent.agent import Agent
 from everfold.agent.content import Part
-from everfold.agent.errors import TurnOpenError
 from everfold.agent.results import TurnResult, read_turn
-from everfold.cli.talk.telling import Teller
+from everfold.cli.talk.telling import Teller, advice_of
 from everfold.profiles.opening import OpenProfile
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json
@@ -38,12 +37,6 @@ class Talk:
         leave = self.agent.watch(self.teller)
         try:
             return self.runner.run(self.agent.ask(content))
-        except TurnOpenError as error:
-            error.add_note(
-                "here: if that process is gone, add --resume, or run "
-                f"`everfold resume {self.agent.session_id}`"
-            )
-            raise
         finally:
             leave()
             self.teller.end_line()
@@ -67,7 +60,7 @@ def result_record(result: TurnResult, events: Sequence[Recorded]) -> dict[str, J
         "text": result.text,
         "usage": None if usage is None else usage.to_json(),
         "failure": None if failure is None else failure.to_json(),
-        "advice": result.advice,
+        "advice": advice_of(result),
         "startSeq": result.start_seq,
         "endSeq": result.end_seq,
         "events": [event.record() for event in events],

@@ -8,6 +8,7 @@ import click
 
 from everfold.agent.content import Part
 from everfold.cli import output
+from everfold.cli.advising import message_of
 from everfold.cli.options import Run
 from everfold.cli.talk.asking import Talk, existing, parts_of
 from everfold.cli.talk.attaching import attached, attachments_text
@@ -74,7 +75,9 @@ class Conversation:
                     raise
             except (SessionError, click.ClickException) as error:
                 self.failures += 1
-                said = error.message if isinstance(error, click.ClickException) else str(error)
+                said = (
+                    error.message if isinstance(error, click.ClickException) else message_of(error)
+                )
                 self._refused("; ".join((said, *getattr(error, "__notes__", ()))))
 
     def _take(self, line: str) -> bool:
@@ -118,8 +121,7 @@ class Conversation:
             raise
         if not result.is_completed:
             self.failures += 1
-            failure = None if result.failure is None else result.failure.to_json()
-            self._refused(failure_text(result.kind, failure, result.advice))
+            self._refused(failure_text(result))
 
     def _attach(self, kind: str, rest: str) -> None:
         paths = existing(_words(rest))

@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from everfold.agent.results import TurnResult
 from everfold.audit.requests import failure_of
+from everfold.cli.advising import advice_for
 from everfold.cli.describe import message_lines, plural
 from everfold.cli.talk.host import note, write
 from everfold.llm.chunks import Chunk, TextDelta
 from everfold.session.derive import message_of
 from everfold.session.events import Recorded
-from everfold.session.frozen import Json
 
 _WIDTH = 200
 _CLOSING = ("step/end", "turn/end")
@@ -147,9 +148,16 @@ _TELLERS: dict[str, Callable[[Recorded], Iterator[str]]] = {
 }
 
 
-def failure_text(kind: str, failure: Json, advice: str | None) -> str:
+def failure_text(result: TurnResult) -> str:
     """Return what people are told of a turn that did not end by itself."""
-    if failure is None:
-        return f"the turn ended: {kind}"
-    said = f"{failure['code']}: {failure['message']}"
+    if result.failure is None:
+        return f"the turn ended: {result.kind}"
+    said, advice = f"{result.failure.code}: {result.failure.message}", advice_of(result)
     return said if advice is None else f"{said}; {advice}"
+
+
+def advice_of(result: TurnResult) -> str | None:
+    """Return what people can do about a failed turn, None where there is nothing to say."""
+    if result.failure is None:
+        return None
+    return advice_for(str(result.failure.code), result.session_id) or result.advice

@@ -19,9 +19,14 @@ class CompactionError(SessionError):
     code = "compaction"
 
     def __init__(
-        self, message: str, *, seq: int | None = None, failure: LlmFailure | None = None
+        self,
+        message: str,
+        *,
+        seq: int | None = None,
+        advice: str | None = None,
+        failure: LlmFailure | None = None,
     ) -> None:
-        super().__init__(message, seq=seq)
+        super().__init__(message, seq=seq, advice=advice)
         self.failure = failure
         self.has_omitted = False
 
@@ -31,16 +36,22 @@ class CompactionError(SessionError):
 
 
 class CompactionBusyError(CompactionError):
-    """Another compaction of the session is under way, or was cut off and not freed (R280)."""
+    """Another compaction of the session is under way, or was cut off and not freed (R280).
+
+    Attributes:
+        session_id: the session.
+    """
 
     code = "busy"
 
     def __init__(self, session_id: str, seq: int) -> None:
         super().__init__(
-            f"a compaction of session {session_id!r} is under way since seq {seq}; if the process "
-            f"that ran it is gone, resuming the session frees it (everfold resume {session_id})",
+            f"a compaction of session {session_id!r} is under way since seq {seq}",
             seq=seq,
+            advice="if the process that ran it is gone, "
+            f"`sessions.resume({session_id!r})` frees the session",
         )
+        self.session_id = session_id
 
 
 class CompactionCancelledError(CompactionError):

@@ -1,0 +1,58 @@
+"""What people at a terminal can do about a refusal, in place of what a program can do."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from everfold.session.errors import SessionError
+
+
+def _before(error: Any) -> str | None:
+    if error.seq is None or error.seq < 1:
+        return None
+    return f"`everfold show {error.session_id} --at {error.seq - 1}` shows it as it was before"
+
+
+_ADVICE: Mapping[str, Callable[[Any], str | None]] = {
+    "busy": lambda error: (
+        f"if the process that ran it is gone, `everfold resume {error.session_id}` frees the session"
+    ),
+    "store-corrupt": _before,
+    "turn-open": lambda error: (
+        f"if it is gone, add --resume, or run `everfold resume {error.session_id}`"
+    ),
+}
+"""By the code of the error; a module of the library is not loaded for it."""
+
+
+def message_of(error: SessionError) -> str:
+    """Return an error's message with advice for the command line."""
+    told = _ADVICE.get(error.code)
+    if told is None or not hasattr(error, "session_id"):
+        return str(error)
+    advice = told(error)
+    return error.fact if advice is None else f"{error.fact}; {advice}"
+
+
+_OF_FAILURES: Mapping[str, str] = {
+    "CONTEXT_WINDOW_EXCEEDED": "shorten the history with `everfold compact {id}`",
+    "IMAGE_OFFLOAD_REQUIRED": (
+        "no more images can be omitted automatically; `everfold images {id}` lists them"
+    ),
+    "INVALID_REQUEST": (
+        "the provider refuses something in the history; `everfold images {id}` lists the images, "
+        "`everfold omit {id} SEQ:INDEX` omits one, `everfold compact {id}` replaces old messages "
+        "by a summary"
+    ),
+    "UNSUPPORTED_CONTENT": (
+        "choose a route that takes this content, or omit it: `everfold images {id}` lists the "
+        "images, `everfold omit {id} SEQ:INDEX` omits one of a user or a tool; older messages go "
+        "into a summary with `everfold compact {id}`, and `everfold fork {id} --at SEQ` makes a "
+        "copy from before it"
+    ),
+}
+
+
+def advice_for(code: str, session_id: str) -> str | None:
+    """Return what people can do about a failed request; None where the library's own advice fits."""
+    advice = _OF_FAILURES.get(code)
+    return None if advice is None else advice.format(id=session_id)
