@@ -7,32 +7,38 @@ from pathlib import Path
 
 import pytest
 
+from tests.providers.pictures import img
+
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+PRINTING = re.findall(r"```python\n((?:(?!```).)*)```\n\nIt prints `([^`]+)`", README, re.DOTALL)
+"""Blocks and what is said right after them that they print."""
+
+
+def run(block: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a block in a folder that holds a picture, and return what it did."""
+    (folder / "quay.png").write_bytes(img(300))
+    script = folder / "example.py"
+    script.write_text(block, "utf-8")
+    return subprocess.run(
+        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("number", range(len(BLOCKS)))
 def test_a_block_of_python_runs_as_printed(number: int, tmp_path: Path) -> None:
-    script = tmp_path / "example.py"
-    script.write_text(BLOCKS[number], "utf-8")
-
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = run(BLOCKS[number], tmp_path)
 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_first_session_prints_what_the_readme_says(tmp_path: Path) -> None:
-    script = tmp_path / "example.py"
-    script.write_text(BLOCKS[0], "utf-8")
+@pytest.mark.parametrize(("block", "said"), PRINTING)
+def test_a_block_prints_what_the_readme_says(block: str, said: str, tmp_path: Path) -> None:
+    assert run(block, tmp_path).stdout == f"{said}\n"
 
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
 
-    assert done.stdout == "user When does the ferry leave?\n"
-    assert "It prints `user When does the ferry leave?`" in README
+def test_three_blocks_say_what_they_print() -> None:
+    assert len(PRINTING) == 3
 
 
 def test_the_first_session_takes_ten_lines_at_most_to_read() -> None:
