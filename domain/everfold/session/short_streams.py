@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from everfold.session.digits import decode_numbers, encode_numbers
 from everfold.session.frozen import Json
-from everfold.session.vlq import decode_numbers, encode_numbers
 
 SHORTENED = "assistant/message"
 """The one type of event whose payload holds a message beside a stream."""
@@ -139,7 +139,7 @@ class _Cuts:
         for length in lengths:
             begin, end = end, end + length
             pieces.append(text[begin:end])
-        if end > len(text) or min(lengths, default=0) < 0:
+        if end > len(text):
             raise ShortStreamError(f"block {place} holds no {end} characters of {kind}")
         self._cut[place] = end
         return pieces
@@ -192,7 +192,7 @@ def _short_run(
     pieces = record.get(_pieces_field(kind))
     if not isinstance(pieces, list) or not pieces or not all(type(each) is str for each in pieces):
         return None
-    if not all(type(gap) is int for gap in gaps):
+    if not all(type(gap) is int and gap >= 0 for gap in gaps):
         return None
     place = cuts.place(kind, "".join(pieces))
     if place is None:
