@@ -16,8 +16,8 @@ from everfold.session.deciding import AppendEvent, message
 from everfold.session.ports import SessionStore
 from tests.compaction.kit import StrictRoute, prompted, run, turn
 from tests.compaction.mounting import LendingMount, mounted
-from tests.domain.kit import image, log, system, text, user
-from tests.projections.kit import hosted, pre_step, request_error, shown, types_after, wishes_of
+from tests.domain.kit import image, log, system, text, user, wishes_of
+from tests.projections.kit import hosted, pre_step, request_error, shown, types_after
 
 RouteMaker = Callable[..., StrictRoute]
 WINDOW = 4000

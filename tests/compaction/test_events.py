@@ -21,8 +21,8 @@ from tests.compaction.kit import (
     run,
     turn,
 )
-from tests.domain.kit import image, log, omit, replace, text, user
-from tests.projections.kit import again, hosted, shown, types_after, wishes_of
+from tests.domain.kit import image, log, omit, replace, text, user, wishes_of
+from tests.projections.kit import again, hosted, shown, types_after
 
 RouteMaker = Callable[..., StrictRoute]
 TALK = log(*prompted(), *turn(1), *turn(2), *turn(3))

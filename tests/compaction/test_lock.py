@@ -33,8 +33,8 @@ from tests.compaction.kit import (
     run_meanwhile,
     turn,
 )
-from tests.domain.kit import log, replace, text, user
-from tests.projections.kit import again, hosted, shown, types_after, wishes_of
+from tests.domain.kit import log, replace, text, user, wishes_of
+from tests.projections.kit import again, hosted, shown, types_after
 
 RouteMaker = Callable[..., StrictRoute]
 TALK = log(*prompted(), *turn(1), *turn(2))

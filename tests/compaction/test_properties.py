@@ -28,10 +28,10 @@ from tests.compaction.kit import (
     summarising,
     turn,
 )
-from tests.domain.kit import log, text, user
+from tests.domain.kit import log, text, user, wishes_of
 from tests.domain.logs import logs
 from tests.domain.model import Log
-from tests.projections.kit import again, hosted, shown, types_after, wishes_of
+from tests.projections.kit import again, hosted, shown, types_after
 
 RouteMaker = Callable[..., StrictRoute]
 NUMBERS = count()

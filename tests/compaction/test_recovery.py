@@ -32,8 +32,8 @@ from tests.compaction.kit import (
     run,
     turn,
 )
-from tests.domain.kit import image, log, text, tool_result, user
-from tests.projections.kit import again, hosted, shown, types_after, wishes_of
+from tests.domain.kit import image, log, text, tool_result, user, wishes_of
+from tests.projections.kit import again, hosted, shown, types_after
 
 RouteMaker = Callable[..., StrictRoute]
 TALK = log(

@@ -24,8 +24,8 @@ from tests.compaction.kit import (
     run,
     turn,
 )
-from tests.domain.kit import assistant, log, system, text, tool_result, user
-from tests.projections.kit import hosted, shown, types_after, wishes_of
+from tests.domain.kit import assistant, log, system, text, tool_result, user, wishes_of
+from tests.projections.kit import hosted, shown, types_after
 
 RouteMaker = Callable[..., StrictRoute]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from everfold.projections.image_offload.projection import IMAGE_OFFLOAD
 from everfold.session.composition import Composition
-from everfold.session.deciding import MAX_EVENT_BYTES, DecisionMeans
+from everfold.session.deciding import MAX_EVENT_BYTES, AppendEvent, DecisionMeans
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json, thaw
 from everfold.session.projection import MessageProjection
@@ -128,6 +128,11 @@ def options_of(each: Record) -> dict[str, Json]:
     return {
         name: each[name] for name in ("surfaceOp", "sourceEventSeqs", "ignorable") if name in each
     }
+
+
+def wishes_of(records: Iterable[Record]) -> list[AppendEvent]:
+    """Return the wishes that append these records."""
+    return [AppendEvent(e["type"], e["data"], options_of(e) or None) for e in records]
 
 
 def view(session: Session) -> dict[str, Json]:

@@ -7,8 +7,7 @@ from everfold.projections.catalog import detached_composition
 from everfold.session.deciding import AppendEvent, message
 from everfold.session.frozen import Json
 from everfold.session.ports import SessionStore
-from tests.domain.kit import image, options_of, text, user
-from tests.domain.model import Log
+from tests.domain.kit import image, text, user
 
 
 def another(store: SessionStore, *, snapshot_every: int = 0) -> Sessions:
@@ -33,11 +32,6 @@ def turn(number: int) -> list[AppendEvent]:
         hello(f"u-{number}", text(f"turn {number}")),
         AppendEvent("turn/end", {"turn": number, "reason": {"kind": "completed"}}),
     ]
-
-
-def wishes(log: Log) -> list[AppendEvent]:
-    """Return the wishes that append a log's records."""
-    return [AppendEvent(e["type"], e["data"], options_of(e) or None) for e in log.records]
 
 
 def types(sessions: Sessions, name: str) -> Sequence[str]:

@@ -13,10 +13,10 @@ from everfold.session.detached import fold_surface, messages_of
 from everfold.session.errors import SessionError
 from everfold.session.ports import SessionStore
 from everfold.session.session import Session
-from tests.domain.kit import options_of, view
+from tests.domain.kit import options_of, view, wishes_of
 from tests.domain.logs import Broken, faulty_logs, logs
 from tests.domain.model import Log
-from tests.host.kit import another, wishes
+from tests.host.kit import another
 
 unseeded = logs().filter(lambda log: not log.is_seeded and log.inherited_count == 0)
 
@@ -24,7 +24,7 @@ unseeded = logs().filter(lambda log: not log.is_seeded and log.inherited_count =
 def stored(sessions: Sessions, log: Log) -> str:
     """Append a log to a new session, one event after another; return its id."""
     name = sessions.create(uuid.uuid4().hex).id
-    for wish in wishes(log):
+    for wish in wishes_of(log.records):
         sessions.append_batch(name, [wish])
     return name
 
@@ -53,7 +53,7 @@ def test_a_snapshot_at_any_point_changes_nothing(
 ) -> None:
     name = sessions.create(uuid.uuid4().hex).id
     cut = data.draw(st.integers(0, len(log.records)))
-    for number, wish in enumerate(wishes(log)):
+    for number, wish in enumerate(wishes_of(log.records)):
         if number == cut:
             sessions.snapshot(name)
         sessions.append_batch(name, [wish])
@@ -125,7 +125,7 @@ def test_a_session_that_lost_a_race_equals_a_fresh_load(
     store: SessionStore, sessions: Sessions, log: Log, split: int
 ) -> None:
     name = sessions.create(uuid.uuid4().hex).id
-    mine, others = wishes(log)[:split], wishes(log)[split:]
+    mine, others = wishes_of(log.records)[:split], wishes_of(log.records)[split:]
     sessions.append_batch(name, mine) if mine else sessions.load(name)
     rival = another(store)
     for wish in others:

@@ -9,10 +9,9 @@ from everfold.llm.failure import LlmFailure
 from everfold.llm.route import Capabilities
 from everfold.plugins.waterfalls import PreStepQuestion, RequestErrorQuestion
 from everfold.projections.catalog import detached_composition
-from everfold.session.deciding import AppendEvent
 from everfold.session.frozen import Json
 from everfold.session.ports import SessionStore
-from tests.domain.kit import options_of
+from tests.domain.kit import wishes_of
 from tests.domain.model import Record
 
 
@@ -20,11 +19,6 @@ class Never:
     """A cancellation that nobody asked for."""
 
     is_set = False
-
-
-def wishes_of(records: Sequence[Record]) -> list[AppendEvent]:
-    """Return the wishes that append these records."""
-    return [AppendEvent(e["type"], e["data"], options_of(e) or None) for e in records]
 
 
 def hosted(store: SessionStore, records: Sequence[Record], name: str = "s") -> HostedSession:

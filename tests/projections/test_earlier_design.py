@@ -33,11 +33,11 @@ from everfold.routes.scripted import echo, fails, says
 from everfold.session.ports import SessionStore
 from tests.compaction.kit import compact, run, summarising
 from tests.compaction.mounting import agent, mounted
-from tests.domain.kit import log
+from tests.domain.kit import log, wishes_of
 from tests.interchange.files import HEADER as FILE_HEADER
 from tests.interchange.files import file_of, normal
 from tests.projections.earlier import PICTURE, earlier_log, earlier_price
-from tests.projections.kit import again, hosted, shown, wishes_of
+from tests.projections.kit import again, hosted, shown
 from tests.projections.metering import hundred_each
 
 LOG = earlier_log()
