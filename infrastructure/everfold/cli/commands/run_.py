@@ -1,27 +1,20 @@
 """`everfold run`: one prompt, one answer."""
 
-import asyncio
 import sys
-from pathlib import Path
+from collections.abc import Sequence
 
 import click
 
+from everfold.agent.content import Part
 from everfold.agent.results import TurnResult
 from everfold.cli import output
 from everfold.cli.edge import DONE, INTERRUPTED, PARTLY, REFUSED
-from everfold.cli.options import Run, json_option, pass_run, store_option
+from everfold.cli.options import Run, json_option, pass_run
 from everfold.cli.talk.asking import Talk, parts_of, result_record
-from everfold.cli.talk.attaching import attached, attachment_options
-from everfold.cli.talk.host import (
-    model_options,
-    note,
-    session_of,
-    session_options,
-    talking,
-)
-from everfold.cli.talk.recording import record_option, recorder_for
-from everfold.cli.talk.signals import told_to_end
+from everfold.cli.talk.host import note, session_of
+from everfold.cli.talk.recording import MaybeRecorder
 from everfold.cli.talk.telling import Teller, failure_text
+from everfold.cli.talk.wanting import Wanted, opened, talk_options
 from everfold.recordings.recording import Act
 
 _STATUS = {"completed": DONE, "max-tokens": PARTLY, "aborted": INTERRUPTED}
@@ -29,28 +22,12 @@ _STATUS = {"completed": DONE, "max-tokens": PARTLY, "aborted": INTERRUPTED}
 
 @click.command("run")
 @click.argument("prompt", required=False)
-@attachment_options("prompt")
 @click.option("--session", metavar="SESSION", help="Go on with this session; else a new one.")
-@session_options
-@model_options
-@record_option
-@store_option
+@talk_options("prompt")
 @json_option
 @pass_run
 def command(
-    run: Run,
-    prompt: str | None,
-    images: tuple[Path, ...],
-    files: tuple[Path, ...],
-    session: str | None,
-    new_id: str | None,
-    resume: bool,
-    profile: str | None,
-    route: str | None,
-    model: str | None,
-    record: Path | None,
-    store: str | None,
-    as_json: bool,
+    run: Run, prompt: str | None, session: str | None, wanted: Wanted, as_json: bool
 ) -> int:
     """Ask a model PROMPT and print its answer as it comes.
 
@@ -58,35 +35,37 @@ def command(
     3 if it was cut off by a limit of tokens, 130 if it was cancelled.
     """
     text = _prompt(prompt)
-    recorder = recorder_for(record)
-    with (
-        talking(run, store, profile, wrap=recorder.wrap) as host,
-        asyncio.Runner() as runner,
-        recorder.writing(host),
-        told_to_end(),
-    ):
-        host.route(route)
-        shown = attached(host, images, files)
-        session_id = session_of(host, session, new_id)
-        agent = host.agent(session_id, route=route, model=model, takes_over=resume)
-        talk = Talk(host, agent, runner, Teller(agent.cancel, is_quiet=as_json))
-        first = host.sessions.load(session_id).next_seq
-        recorder.begin(agent)
-        recorder.asked(parts_of(text, shown))
-        try:
-            result = talk.ask(parts_of(text, shown))
-        except KeyboardInterrupt:
-            recorder.note(Act("cancel"))
-            result = _cancelled(talk, first)
-        finally:
-            runner.run(host.disconnect())
+    with opened(run, wanted) as work:
+        sessions = work.host.sessions
+        session_id = session_of(work.host, session, wanted.new_id)
+        agent = work.agent(session_id)
+        talk = Talk(work.host, agent, work.runner, Teller(agent.cancel, is_quiet=as_json))
+        first = sessions.load(session_id).next_seq
+        work.recorder.begin(agent)
+        result = _asked(talk, work.recorder, parts_of(text, work.attached), first)
         if as_json:
-            events = list(host.sessions.log(session_id, first=first))
-            output.document(result_record(result, events))
+            output.document(result_record(result, list(sessions.log(session_id, first=first))))
         else:
             asked = agent.settings.model
             _tell(result, f"{asked.model} of {asked.provider}")
     return _STATUS.get(result.kind, REFUSED)
+
+
+def _asked(talk: Talk, recorder: MaybeRecorder, content: Sequence[Part], first: int) -> TurnResult:
+    """Ask, and return what became of it.
+
+    Args:
+        first: the seq of the first event that is stored now.
+
+    Raises:
+        KeyboardInterrupt: it was cancelled before a turn was begun.
+    """
+    recorder.asked(content)
+    try:
+        return talk.ask(content)
+    except KeyboardInterrupt:
+        recorder.note(Act("cancel"))
+        return _cancelled(talk, first)
 
 
 def _prompt(given: str | None) -> str:

@@ -17,7 +17,6 @@ from everfold.cli.talk.choosing import COLUMNS, chosen, listed, row, totals
 from everfold.cli.talk.compacting import compact, outcome_text
 from everfold.cli.talk.host import note
 from everfold.cli.talk.recording import MaybeRecorder
-from everfold.cli.talk.signals import Ending
 from everfold.cli.talk.telling import failure_text
 from everfold.profiles.opening import OpenProfile
 from everfold.projections.image_offload.bring_back import TYPE as BRING_BACK
@@ -54,7 +53,6 @@ class Conversation:
     program: Run
     beginning: Beginning
     is_interactive: bool
-    ending: Ending
     waiting: list[Part] = field(default_factory=list)
     failures: int = 0
     talk: Talk | None = None
@@ -71,7 +69,7 @@ class Conversation:
                     return
             except KeyboardInterrupt:
                 note("cancelled; the session keeps what came")
-                if self.ending.is_asked or not self.is_interactive:
+                if self.beginning.work.ending.is_asked or not self.is_interactive:
                     raise
             except (SessionError, click.ClickException) as error:
                 self.failures += 1
@@ -183,11 +181,11 @@ class Conversation:
 
     @property
     def _host(self) -> OpenProfile:
-        return self.beginning.host
+        return self.beginning.work.host
 
     @property
     def _recorder(self) -> MaybeRecorder:
-        return self.beginning.recorder
+        return self.beginning.work.recorder
 
     def _refused(self, said: str) -> None:
         note(self.program.clean(said))
