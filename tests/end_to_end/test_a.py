@@ -118,6 +118,25 @@ def test_a4_a_413_is_recovered_whatever_its_body_says(
     assert product.kept() == [False] * 6 + [True] * 6
 
 
+def test_a4_a_413_that_pictures_cannot_cause_takes_none_of_them(
+    opened: Opening, fake: StrictFake, standing: Standing
+) -> None:
+    fake.rules = replace(fake.rules, max_body=1_000)
+    fake.rejection = Rejection("R1", "")
+    standing.under_test = {"body"}
+    product = opened(UNCHECKED, plugins=["image-offload"])
+    product.most_calls = 1 + 1
+
+    refused = product.say("see " * 100_000, *[image(img(9_000, shade=n)) for n in range(6)])
+    fake.rules = replace(fake.rules, max_body=None)
+    again = product.say("thanks")
+
+    assert refused.failure is not None
+    assert refused.failure.code == FailureCode.CONTEXT_WINDOW_EXCEEDED
+    assert again.kind == "completed"
+    assert product.kept() == [True] * 6
+
+
 @pytest.mark.parametrize("plain", ["Payload Too Large", ""])
 def test_a4_a_summary_right_after_a_413_succeeds(
     opened: Opening, fake: StrictFake, standing: Standing, plain: str

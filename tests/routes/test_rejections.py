@@ -34,12 +34,59 @@ def failed(status: int | None, text: str, request: Sent, code: str | None = None
     return failure_of(Refusal(status, text, code), request, LIMITS)
 
 
-def test_413_with_any_body_frees_half_of_the_bytes_a4() -> None:
-    request = sent(100, 100, 100, 100, 300)
+LARGE = 100_000
 
-    assert failed(413, "Payload Too Large", request).offload_images == 4
-    assert failed(413, "", request).offload_images == 4
-    assert failed(413, "<html>413</html>", request).code == OFFLOAD
+
+@pytest.mark.parametrize("text", ["Payload Too Large", "", "<html>413</html>"])
+def test_413_with_any_body_frees_half_of_the_bytes_a4(text: str) -> None:
+    request = sent(LARGE, LARGE, LARGE, LARGE, 3 * LARGE)
+
+    failure = failed(413, text, request)
+
+    assert (failure.code, failure.offload_images) == (OFFLOAD, 4)
+
+
+def test_413_to_a_body_whose_bytes_are_not_those_of_pictures_omits_none() -> None:
+    request = sent(LARGE, LARGE, other_bytes=8 * LARGE)
+
+    failure = failed(413, "", request)
+
+    assert (failure.code, failure.offload_images) == (WINDOW, None)
+    assert "its pictures take 200000 of 1000000 bytes" in failure.message
+
+
+def test_413_to_a_body_shorter_than_any_known_limit_omits_none() -> None:
+    failure = failed(413, "", sent(30_000, 30_000))
+
+    assert (failure.code, failure.offload_images) == (FailureCode.INVALID_REQUEST, None)
+    assert "no server is known that takes less" in failure.message
+
+
+def test_413_for_ever_ends_with_pictures_that_could_not_be_its_reason() -> None:
+    left, calls = [LARGE] * 60, 0
+    while (failure := failed(413, "", sent(*left, other_bytes=10 * LARGE))).code == OFFLOAD:
+        assert failure.offload_images is not None
+        left, calls = left[failure.offload_images :], calls + 1
+
+    assert failure.code == WINDOW
+    assert (len(left), calls) == (3, 4)
+
+
+def test_413_counts_the_pictures_that_a_body_refers_to() -> None:
+    request = sent(LARGE, LARGE, LARGE, LARGE)
+    images = tuple(replace(image, raw_bytes=LARGE, encoded_bytes=0) for image in request.images)
+
+    failure = failed(413, "", replace(request, body_bytes=2_000, images=images))
+
+    assert (failure.code, failure.offload_images) == (OFFLOAD, 2)
+
+
+def test_413_about_tokens_is_a_full_window() -> None:
+    text = "Request body too large for gpt-4o model. Max size: 8000 tokens."
+
+    failure = failed(413, text, sent(LARGE, LARGE), "tokens_limit_reached")
+
+    assert (failure.code, failure.offload_images) == (WINDOW, None)
 
 
 def test_413_without_a_picture_needs_less_text() -> None:

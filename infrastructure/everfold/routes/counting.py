@@ -34,6 +34,12 @@ class SentImage:
 Images = Sequence[SentImage]
 """The retained pictures of a request, oldest first."""
 
+SHORTEST_LIMIT = 100_000
+"""No server is known that takes fewer bytes: a shorter body is refused for something else."""
+
+_SHARE = 4
+"""Pictures that are less than one part in so many of a request are not what makes it too large."""
+
 
 def offload_required(message: str, count: int) -> LlmError:
     """Return the failure that asks to omit `count` more of the oldest pictures (R251)."""
@@ -100,5 +106,27 @@ def half(images: Images) -> int:
 
 def half_of_bytes(images: Images) -> int:
     """Return how many must go until half of their encoded bytes are gone."""
-    encoded = [image.encoded_bytes or image.raw_bytes for image in images if image.is_omittable]
+    encoded = [_weight(image) for image in images if image.is_omittable]
     return required_offload(encoded, ImageBudget("raw", sum(encoded) // 2))
+
+
+def for_unsaid_limit(images: Images, body_bytes: int) -> int | None:
+    """Return how many must go when a server refuses a body as too large and does not say the limit.
+
+    Half of their bytes, as long as they can be the reason; None if they cannot, so that a refusal
+    for ever does not take every picture from a conversation.
+    """
+    weight = sum(_weight(image) for image in images if image.is_omittable)
+    if weight * _SHARE < total_bytes(images, body_bytes):
+        return None
+    return half_of_bytes(images)
+
+
+def total_bytes(images: Images, body_bytes: int) -> int:
+    """Return what a request takes: its body, and the pictures that it refers to."""
+    return body_bytes + sum(image.raw_bytes for image in images if not image.encoded_bytes)
+
+
+def _weight(image: SentImage) -> int:
+    """Return what a picture takes of a request, in its body or beside it."""
+    return image.encoded_bytes or image.raw_bytes

@@ -15,15 +15,17 @@ from everfold.llm.budgets import ImageBudget
 from everfold.llm.failure import FailureCode, LlmFailure
 from everfold.routes.body_paths import images_named
 from everfold.routes.counting import (
+    SHORTEST_LIMIT,
     Images,
     SentImage,
     beyond_omission,
     for_body,
+    for_unsaid_limit,
     half,
-    half_of_bytes,
     offload_required,
     omittable,
     through,
+    total_bytes,
 )
 from everfold.routes.limits import RouteLimits
 
@@ -40,7 +42,7 @@ _WINDOW = re.compile(
     r"context[ _-]?(length|window|size)|context limit|maximum (context|prompt) length|prompt is too long"
     r"|input is too long|input (length|tokens?|token count).{0,40}exceed|too many (input )?tokens"
     r"|token(s| count).{0,60}exceeds? the (maximum|model|limit)|exceed\w*.{0,20}(model )?token limit"
-    r"|reduce the length of|request too large for .{0,80}tokens|string_above_max_length.{0,40}input"
+    r"|reduce the length of|request (body )?too large for .{0,80}tokens|tokens_limit_reached|string_above_max_length.{0,40}input"
 )
 _TAKES_NONE = re.compile(
     r"(not|n't) support (any )?(image|vision|multimodal)|image (input|content)s? (is|are) not supported"
@@ -137,9 +139,31 @@ def _meaning(
     kind = _kind(text, refusal.status)
     if kind is None or (not sent.images and kind != "body"):
         return None
+    if kind == "body" and _is_too_short(sent, _limit(text)):
+        text = f"{said}; no server is known that takes less, so its length is hardly the reason"
+        return LlmFailure(text, FailureCode.INVALID_REQUEST)
     count = _count(kind, text, refusal.text, sent, limits)
-    error = offload_required(said, count) if count else beyond_omission(said)
-    return error.failure
+    if count:
+        return offload_required(said, count).failure
+    return beyond_omission(_shared(said, sent) if kind == "body" else said).failure
+
+
+def _is_too_short(sent: Sent, limit: int | None) -> bool:
+    """Tell whether a request with pictures is refused as too large that no limit could mean."""
+    is_said = limit is not None and limit < sent.body_bytes
+    return (
+        bool(sent.images)
+        and not is_said
+        and total_bytes(sent.images, sent.body_bytes) < SHORTEST_LIMIT
+    )
+
+
+def _shared(said: str, sent: Sent) -> str:
+    """Return what was said, and how much of a body that is too large are pictures."""
+    if not sent.images:
+        return said
+    taken = sum(image.encoded_bytes for image in sent.images)
+    return f"{said}; its pictures take {taken} of {sent.body_bytes} bytes"
 
 
 def _kind(text: str, status: int | None) -> Kind | None:
@@ -180,7 +204,7 @@ def _count(kind: Kind, text: str, raw: str, sent: Sent, limits: RouteLimits) -> 
 
 def _for_body(limit: int | None, sent: Sent, limits: RouteLimits) -> int | None:
     if limit is None or limit >= sent.body_bytes:
-        return half_of_bytes(sent.images)
+        return for_unsaid_limit(sent.images, sent.body_bytes)
     return for_body(sent.images, sent.body_bytes, limit, min(limits.body_quantum, -(-limit // 2)))
 
 
