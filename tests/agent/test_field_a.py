@@ -38,7 +38,7 @@ def test_a1_an_oversized_picture_does_not_stay_in_the_way(host: Host) -> None:
 
     assert (first.kind, second.kind, len(route.sent)) == ("completed", "completed", 3)
     assert host.data(agent.session_id, "image/offload") == [
-        {"targets": [{"seq": 5, "imageIndexes": [0]}]}
+        {"targets": [{"seq": 3, "imageIndexes": [0]}]}
     ]
 
 

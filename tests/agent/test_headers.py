@@ -60,7 +60,7 @@ def test_r194_a_changed_header_writes_change(host: Host) -> None:
 def test_r194_a_change_with_a_new_series_says_so(host: Host) -> None:
     agent = host.agent(host.route())
     run(agent.ask(["look", png(1)]))
-    omit(host.access(agent.session_id), {5: [0]})
+    omit(host.access(agent.session_id), {3: [0]})
 
     agent.use(model=replace(MODEL, temperature=0.5))
     run(agent.ask("again"))
@@ -72,7 +72,7 @@ def test_r194_a_change_with_a_new_series_says_so(host: Host) -> None:
 def test_r195_an_omission_between_requests_writes_series(host: Host) -> None:
     agent = host.agent(host.route())
     run(agent.ask(["look", png(1)]))
-    omit(host.access(agent.session_id), {5: [0]})
+    omit(host.access(agent.session_id), {3: [0]})
 
     run(agent.ask("again"))
 
@@ -84,7 +84,7 @@ def test_r195_a_replacement_between_requests_writes_series(host: Host) -> None:
     run(agent.ask("long story"))
     short = {**host.data(agent.session_id, "user/message")[0], "id": "short"}
     host.access(agent.session_id).append(
-        [replacement("user/message", short, start=5, end=5, sources=[5])]
+        [replacement("user/message", short, start=3, end=3, sources=[3])]
     )
 
     run(agent.ask("again"))
@@ -122,7 +122,7 @@ def test_r197_a_plugin_may_start_a_series_before_a_step(host: Host) -> None:
 def test_r198_omissions_in_a_resumed_log_start_no_series(host: Host) -> None:
     agent = host.agent(host.route())
     run(agent.ask(["look", png(1)]))
-    omit(host.access(agent.session_id), {5: [0]})
+    omit(host.access(agent.session_id), {3: [0]})
     later = host.agent(host.route(), agent.session_id)
 
     run(later.ask("one"))
@@ -210,7 +210,7 @@ def test_c10_a_decision_of_another_process_is_seen_by_the_next_request(host: Hos
     agent = host.agent(route)
     run(agent.ask(["look", png(1)]))
     with host.other() as theirs:
-        omit(type(host.access(""))(theirs, agent.session_id), {5: [0]})
+        omit(type(host.access(""))(theirs, agent.session_id), {3: [0]})
 
     run(agent.ask("again"))
 

@@ -27,7 +27,7 @@ from everfold.session.detached import fold_surface
 from everfold.session.errors import ProjectionError
 from tests.agent.kit import Host, png, run, shown
 
-USER = 5
+USER = 3
 """The seq of the first user message of a session."""
 
 
@@ -126,8 +126,8 @@ def test_images_inside_tool_results_are_counted_and_brought_back_too(host: Host)
 @pytest.mark.parametrize(
     ("targets", "error", "reason"),
     [
-        ({USER: [0]}, OffloadIndexError, "image 0 of seq 5 is not omitted"),
-        ({USER: [3]}, OffloadIndexError, "image 3 of seq 5 is beyond the message's 2"),
+        ({USER: [0]}, OffloadIndexError, "image 0 of seq 3 is not omitted"),
+        ({USER: [3]}, OffloadIndexError, "image 3 of seq 3 is beyond the message's 2"),
         ({USER: [1, 1]}, OffloadIndexError, "not whole numbers in increasing order"),
         ({0: [0]}, OffloadTargetError, "target 0 is not on the surface"),
         ({99: [0]}, OffloadTargetError, "target 99 is not on the surface"),

@@ -29,8 +29,8 @@ def crash(host: Host, session_id: str, at: int, *, is_stored: bool) -> list[str]
     return done
 
 
-APPENDS = 6
-"""Commits of that turn: queue, open, header, answer, result, step; the seventh ends it."""
+APPENDS = 5
+"""Commits of that turn: open, header, answer, result, step; the sixth ends it."""
 
 
 @pytest.mark.parametrize("is_stored", [False, True])
@@ -53,7 +53,7 @@ def test_a_crash_at_any_commit_leaves_a_session_that_goes_on(
 
 def test_r325_a_tool_whose_outcome_is_unknown_is_not_run_again(host: Host) -> None:
     session_id = host.new_session()
-    done = crash(host, session_id, 5, is_stored=False)
+    done = crash(host, session_id, 4, is_stored=False)
     route = host.route()
     agent = host.agent(route, session_id, takes_over=True)
 
@@ -67,7 +67,7 @@ def test_r325_a_tool_whose_outcome_is_unknown_is_not_run_again(host: Host) -> No
 
 def test_d8_the_answer_to_an_interrupted_call_is_stored_once(host: Host) -> None:
     session_id = host.new_session()
-    crash(host, session_id, 5, is_stored=False)
+    crash(host, session_id, 4, is_stored=False)
     for _ in range(2):
         with host.other() as theirs:
             agent = host.agent(host.route(), session_id, takes_over=True, sessions=theirs)
@@ -78,18 +78,32 @@ def test_d8_the_answer_to_an_interrupted_call_is_stored_once(host: Host) -> None
 
 def test_an_input_that_was_queued_before_a_crash_is_not_lost(host: Host) -> None:
     session_id = host.new_session()
-    crash(host, session_id, 2, is_stored=False)
+    sessions = crashing(host.sessions, 2, is_stored=False)
+    agent = host.agent(host.route(), session_id, sessions=sessions)
+    run(agent.queue("pay the bill"))
+    with pytest.raises(CrashError):
+        run(agent.run_queued())
 
     results = run(host.agent(host.route(), session_id).run_queued())
 
     assert [result.text for result in results] == ["You said 'pay the bill'; I see 0 image(s)."]
 
 
+def test_an_input_that_was_being_stored_in_a_crash_is_whole_or_not_there(host: Host) -> None:
+    session_id = host.new_session()
+    crash(host, session_id, 1, is_stored=False)
+    assert host.log(session_id) == []
+
+    crash(host, session_id, 1, is_stored=True)
+
+    assert host.types(session_id) == ["turn/start", "step/start", "system/message", "user/message"]
+
+
 def test_an_open_turn_of_another_process_is_refused_before_the_model_is_asked_b8(
     host: Host,
 ) -> None:
     session_id = host.new_session()
-    crash(host, session_id, 4, is_stored=False)
+    crash(host, session_id, 3, is_stored=False)
     route = host.route()
 
     with pytest.raises(TurnOpenError, match="is inside turn 1") as caught:
@@ -150,7 +164,7 @@ def test_an_agent_goes_on_after_its_turn_was_taken_over(host: Host) -> None:
 
 
 def test_a_store_that_fails_midway_is_told_and_the_same_agent_goes_on(host: Host) -> None:
-    sessions = failing(host.sessions, 4)
+    sessions = failing(host.sessions, 3)
     route = host.route(says("lost"), says("ok"))
     agent = host.agent(route, sessions=sessions)
 
@@ -185,7 +199,7 @@ def test_c4_a_fork_is_refused_inside_a_turn_and_its_cut_before_it_is_whole(host:
     def fork() -> str:
         start = host.sessions.load(agent.session_id).latest("turn/start")
         assert start is not None
-        children.append(host.sessions.fork(agent.session_id, boundary=start.seq - 2))
+        children.append(host.sessions.fork(agent.session_id, boundary=start.seq - 1))
         return "forked"
 
     agent = host.agent(host.route(says("a"), calls(("c", "fork", {})), says("b")), tools=[fork])
@@ -217,7 +231,7 @@ def test_a_conflict_is_planned_again_and_never_shown_to_the_user(host: Host) -> 
         with host.other() as theirs:
             theirs.append(session_id, "todo/write", {"todos": []})
 
-    for at in range(1, 5):
+    for at in range(1, 4):
         session_id = host.new_session()
         sessions = faulty(host.sessions, at, lose)
 

@@ -46,7 +46,7 @@ def test_a_retry_is_logged_before_the_pause_and_after_it(host: Host) -> None:
 
     run(agent.ask("hi"))
 
-    assert host.types(agent.session_id, 8)[:4] == [
+    assert host.types(agent.session_id, 6)[:4] == [
         "assistant/attempt",
         "llm/retry",
         "llm/retry-started",

@@ -1,5 +1,8 @@
 """Turns and steps: the order of events, what waits, and what ends a turn."""
 
+import pkgutil
+import re
+
 import pytest
 
 from everfold.agent.settings import Limits
@@ -22,9 +25,7 @@ def test_a_first_turn_writes_its_events_in_the_recorded_order(host: Host) -> Non
 
     assert (result.kind, result.text, result.turn) == ("completed", "hello", 1)
     assert host.types(agent.session_id) == [
-        "agent/inbox/spliced",
         "turn/start",
-        "agent/inbox/spliced",
         "step/start",
         "system/message",
         "user/message",
@@ -44,9 +45,7 @@ def test_a_second_turn_writes_no_header_when_nothing_changed(host: Host) -> None
     run(agent.ask("second"))
 
     assert host.types(agent.session_id, known) == [
-        "agent/inbox/spliced",
         "turn/start",
-        "agent/inbox/spliced",
         "step/start",
         "user/message",
         "assistant/message",
@@ -62,7 +61,7 @@ def test_tool_results_are_answered_in_a_second_step(host: Host) -> None:
     result = run(agent.ask("go"))
 
     assert result.text == "fine"
-    assert host.types(agent.session_id, 8) == [
+    assert host.types(agent.session_id, 6) == [
         "assistant/message",
         "tool/call",
         "tool/call",
@@ -123,7 +122,7 @@ def test_input_for_the_next_step_joins_the_running_turn(host: Host) -> None:
     run(agent.ask("go"))
 
     assert shown(route)[-2:] == ["user: result c1: steered", "user: stop that"]
-    assert host.types(agent.session_id, 10)[:6] == [
+    assert host.types(agent.session_id, 8)[:6] == [
         "agent/inbox/spliced",
         "tool/result",
         "step/end",
@@ -150,6 +149,35 @@ def test_input_that_comes_with_the_last_answer_opens_one_more_step(host: Host) -
         "user: last",
     ]
     assert len(host.data(agent.session_id, "turn/end")) == 1
+
+
+def test_an_input_is_stored_in_the_commit_that_opens_its_turn(host: Host) -> None:
+    agent = host.agent(host.route(says("one")))
+    commits: list[list[str]] = []
+    host.sessions.publications.append(
+        lambda _session, events: commits.append([event.type for event in events])
+    )
+
+    run(agent.ask("first"))
+
+    assert commits[0] == [
+        "turn/start",
+        "step/start",
+        "system/message",
+        "user/message",
+    ]
+
+
+def test_an_input_with_a_key_is_queued_first_so_that_it_can_wait(host: Host) -> None:
+    agent = host.agent(host.route(says("one")))
+
+    run(agent.ask("first", key="k"))
+
+    assert host.types(agent.session_id)[:3] == [
+        "agent/inbox/spliced",
+        "turn/start",
+        "agent/inbox/spliced",
+    ]
 
 
 def test_queued_inputs_run_as_turns_of_their_own_in_order(host: Host) -> None:
@@ -227,23 +255,25 @@ def test_a_failed_turn_is_closed_and_a_later_one_works_s7(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failure", "command"),
+    ("failure", "said"),
     [
-        (fails(FailureCode.INVALID_REQUEST), "`everfold omit {id} SEQ:INDEX`"),
-        (fails(FailureCode.UNSUPPORTED_CONTENT), "`everfold omit {id} SEQ:INDEX`"),
-        (fails(FailureCode.UNSUPPORTED_CONTENT), "`everfold fork {id} --at SEQ`"),
+        (fails(FailureCode.INVALID_REQUEST), "`everfold.projections.image_offload.decisions.omit`"),
+        (fails(FailureCode.CONTEXT_WINDOW_EXCEEDED), "`everfold.host.compacting.compact_now`"),
+        (fails(FailureCode.UNSUPPORTED_CONTENT), "`sessions.fork('{id}', boundary=seq)`"),
         (fails(FailureCode.RATE_LIMIT, retry_after_ms=3_600_000), "60 minutes"),
     ],
 )
-def test_advice_names_commands_that_there_are_and_how_long_to_wait(
-    host: Host, failure: Reply, command: str
+def test_advice_names_functions_that_there_are_and_how_long_to_wait(
+    host: Host, failure: Reply, said: str
 ) -> None:
     agent = host.agent(host.route(failure))
 
     result = run(agent.ask("hi"))
 
     assert result.advice is not None
-    assert command.format(id=agent.session_id) in result.advice
+    assert said.format(id=agent.session_id) in result.advice
+    for path in re.findall(r"`(everfold[\w.]+)`", result.advice):
+        assert callable(pkgutil.resolve_name(path))
 
 
 def test_an_answer_longer_than_the_limit_is_kept_up_to_it(host: Host) -> None:
@@ -325,7 +355,7 @@ def test_a_turn_runs_alike_on_both_databases(any_host: Host) -> None:
     result = run(agent.ask(["look", png(1), png(2)]))
 
     assert result.text == "fine"
-    assert [type_ for type_ in host.types(agent.session_id, 8) if "step" not in type_] == [
+    assert [type_ for type_ in host.types(agent.session_id, 6) if "step" not in type_] == [
         "assistant/attempt",
         "llm/retry",
         "llm/retry-started",

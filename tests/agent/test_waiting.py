@@ -44,7 +44,7 @@ class Queued:
 
 async def second_cancelled(agent: Agent, route: ScriptedRoute, key: str | None) -> None:
     """Cancel an ask while it waits for the turn of another one, then end that turn."""
-    queued = Queued(agent, 2)
+    queued = Queued(agent, 1)
     first = await busy(agent, route)
     second = asyncio.create_task(agent.ask("second", key=key))
     await queued.wait()
@@ -81,28 +81,56 @@ def test_an_ask_with_a_key_that_is_cancelled_while_it_waits_stays_for_the_retry(
     assert host.types(agent.session_id).count("turn/start") == 2
 
 
-def test_an_ask_that_is_cancelled_while_it_is_being_stored_is_taken_back(host: Host) -> None:
-    route = host.route(says("next"))
-    agent = host.agent(route)
-    storing, may_store = threading.Event(), threading.Event()
+class Storing:
+    """A publication that holds the next append back until it is let go."""
 
-    def wait(session: Session, events: Sequence[Recorded]) -> None:
-        storing.set()
-        may_store.wait(PATIENCE_S)
+    def __init__(self) -> None:
+        self.has_begun, self.may_end = threading.Event(), threading.Event()
 
-    async def talk() -> str:
-        host.sessions.publications.append(wait)
-        asking = asyncio.create_task(agent.ask("gone"))
-        await asyncio.to_thread(storing.wait, PATIENCE_S)
+    def __call__(self, session: Session, events: Sequence[Recorded]) -> None:
+        self.has_begun.set()
+        self.may_end.wait(PATIENCE_S)
+
+    async def cancel(self, asking: "asyncio.Task[object]") -> None:
+        """Cancel an ask while its input is being stored."""
+        await asyncio.to_thread(self.has_begun.wait, PATIENCE_S)
         asking.cancel()
         await asyncio.sleep(0)
-        may_store.set()
+        self.may_end.set()
         with pytest.raises(asyncio.CancelledError):
             await asking
+
+
+def test_an_ask_that_is_cancelled_while_it_is_being_queued_is_taken_back(host: Host) -> None:
+    route = host.route(hangs(TextDelta(0, "half")), says("next"))
+    agent = host.agent(route)
+
+    async def talk() -> str:
+        first = await busy(agent, route)
+        storing = Storing()
+        host.sessions.publications.append(storing)
+        await storing.cancel(asyncio.create_task(agent.ask("gone")))
+        agent.cancel()
+        await first
         return (await agent.ask("next")).text
 
     assert run(talk()) == "next"
     assert "user: gone" not in shown(route)
+
+
+def test_an_ask_that_is_cancelled_while_it_opens_its_turn_asks_no_model(host: Host) -> None:
+    route = host.route(says("next"))
+    agent = host.agent(route)
+
+    async def talk() -> str:
+        storing = Storing()
+        host.sessions.publications.append(storing)
+        await storing.cancel(asyncio.create_task(agent.ask("gone")))
+        return (await agent.ask("next")).text
+
+    assert run(talk()) == "next"
+    reasons = [data["reason"]["kind"] for data in host.data(agent.session_id, "turn/end")]
+    assert (reasons, len(route.sent)) == (["aborted", "completed"], 1)
 
 
 def test_closing_an_agent_takes_back_what_waits(host: Host) -> None:
@@ -110,7 +138,7 @@ def test_closing_an_agent_takes_back_what_waits(host: Host) -> None:
     agent = host.agent(route)
 
     async def talk() -> None:
-        queued = Queued(agent, 2)
+        queued = Queued(agent, 1)
         first = await busy(agent, route)
         second = asyncio.create_task(agent.ask("second"))
         await queued.wait()

@@ -47,7 +47,7 @@ def test_each_line_is_a_message(url: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--id", "mine")])
-@pytest.mark.parametrize("lines", [(), ("/help", "/images", "/compact", "/omit 5:0", "/quit")])
+@pytest.mark.parametrize("lines", [(), ("/help", "/images", "/compact", "/omit 3:0", "/quit")])
 def test_a_chat_that_is_left_without_a_word_leaves_no_session(
     url: str, arguments: tuple[str, ...], lines: tuple[str, ...]
 ) -> None:
@@ -73,7 +73,7 @@ def test_a_title_begins_the_session_too(url: str) -> None:
 
 
 def test_commands_about_what_was_said_say_that_nothing_was(url: str) -> None:
-    outcome = chat(url, "/images", "/compact", "/omit 5:0", "one")
+    outcome = chat(url, "/images", "/compact", "/omit 3:0", "one")
 
     assert "[nothing was summarised: nothing was said yet]" in outcome.err
     assert "[nothing was said yet, so there is no image to decide about]" in outcome.err
@@ -178,9 +178,9 @@ def test_images_are_omitted_and_brought_back(tmp_path: Path, url: str) -> None:
         url,
         "/image a.png b.png",
         "look",
-        "/omit 5:0 5:1",
+        "/omit 3:0 3:1",
         "look",
-        "/bring-back 5:1",
+        "/bring-back 3:1",
         "look",
         "/images",
     )
@@ -298,7 +298,8 @@ def test_a_crashed_session_tells_how_to_take_it_over(url: str) -> None:
     taken = chat(url, "hello", arguments=("broken", "--resume"))
 
     assert refused.status == 1
-    assert "add --resume, or run `everfold resume broken`" in refused.err
+    assert "if it is gone, add --resume, or run `everfold resume broken`" in refused.err
+    assert "sessions.resume" not in refused.err
     assert (taken.status, turn_ends(url, "broken")) == (0, ["interrupted", "completed"])
 
 
@@ -346,7 +347,7 @@ def test_a_recorded_chat_is_replayed(tmp_path: Path, url: str) -> None:
         "/file tides.csv",
         "/image a.png",
         "look",
-        "/omit 15:0",
+        "/omit 11:0",
         "/title Mine",
         "/compact",
         "two",

@@ -97,8 +97,10 @@ def test_events_are_recorded_without_seqs_times_ids_prompt_and_tools_r353() -> N
     events = recording.events
     assert all(not {"seq", "time"} & event.keys() for event in events)
     assert "time" not in json.dumps([event["data"].get("stream") for event in events])
-    assert events[0]["data"]["inserted"][0]["id"] == "{{message-1}}"
     system = next(event for event in events if event["type"] == "system/message")
+    asked = next(event for event in events if event["type"] == "user/message")
+    assert system["data"]["message"]["id"] == "{{message-1}}"
+    assert asked["data"]["id"] == "{{message-2}}"
     assert system["data"]["message"]["content"] == [{"type": "text", "text": "{{prompt}}"}]
     header = next(event for event in events if event["type"] == "request/header")
     assert header["data"]["header"]["tools"] == "{{tools}}"
@@ -152,7 +154,7 @@ def test_a_decision_of_a_person_is_played_again() -> None:
     async def scene() -> Recording:
         async with taping(table()) as tape:
             await tape.ask("Look.", img(300, shade=1), img(300, shade=2))
-            targets = {"targets": [{"seq": 5, "imageIndexes": [1]}]}
+            targets = {"targets": [{"seq": 3, "imageIndexes": [1]}]}
             act = Act("append", type="image/offload", data=targets)
             tape.recorder.note(act)
             tape.host.sessions.append(tape.agent.session_id, act.type, act.data)
@@ -214,7 +216,7 @@ def test_what_is_no_recording_is_refused_with_its_line(text: str, reason: str) -
 def test_an_unknown_line_is_refused_with_its_number() -> None:
     text = text_of(read_recording("plain-turn")) + '{"type": "surprise"}\n'
 
-    with pytest.raises(RecordingError, match="line 25: ValueError: type 'surprise' is unknown"):
+    with pytest.raises(RecordingError, match="line 21: ValueError: type 'surprise' is unknown"):
         parsed(text, "x")
 
 

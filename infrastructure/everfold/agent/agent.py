@@ -4,12 +4,13 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from everfold.agent.cancelling import ProgramEndError, TurnCancellation, start
 from everfold.agent.content import AdmitImages
 from everfold.agent.errors import AgentClosedError, AgentError, TurnOpenError
 from everfold.agent.inbox import Target
-from everfold.agent.inputs import USER, Input, Inputs
+from everfold.agent.inputs import USER, Given, Input, Inputs
 from everfold.agent.log import OwnedTurn, SessionLog, Watcher
 from everfold.agent.loop import Loop
 from everfold.agent.opening import open_turn
@@ -128,11 +129,12 @@ class Agent:
     async def ask(
         self, content: Input, *, key: str | None = None, source: Mapping[str, Json] = USER
     ) -> TurnResult:
-        """Queue an input, run turns until it was answered, and return what became of it.
+        """Put an input to the model, and return what became of it.
 
-        Inputs that wait already come first. If the asking task is cancelled, the turn is
-        cancelled, closed in the log, and only then is the cancellation passed on. An input that no
-        turn has taken yet is taken back then, unless it has a key: with that it can be asked again.
+        It opens a turn at once; it is queued if something waits already, which comes first, and if
+        it has a key. If the asking task is cancelled, the turn is cancelled, closed in the log, and
+        only then is the cancellation passed on. An input that no turn has taken yet is taken back
+        then, unless it has a key: with that it can be asked again.
 
         Args:
             content: text, or texts, images and content blocks.
@@ -147,14 +149,27 @@ class Agent:
             SessionError: the store failed.
         """
         self._check_open()
-        message_id, seq = await self._inputs.put_shielded(content, key, source)
+        given = await self._inputs.given(content, key, source)
+        owned = None
+        if key is None and not self._turns.locked():
+            async with self._turns:
+                await self.attach()
+                owned = await self._run_next(given)
+        if owned is None:
+            return await self._ask_queued(given)
+        return await asyncio.to_thread(read_turn, self.sessions, self.session_id, owned.start_seq)
+
+    async def _ask_queued(self, given: Given) -> TurnResult:
+        """Queue an input, run turns until it was answered, and return what became of it."""
+        seq = await self._inputs.put_shielded(given)
         try:
             async with self._turns:
-                await self._until_answered(message_id, key)
+                await self._until_answered(given)
         except asyncio.CancelledError:
-            await self._inputs.take_back(message_id, key)
+            await self._inputs.take_back(given)
             raise
-        result = await asyncio.to_thread(find_turn, self.sessions, self.session_id, message_id, seq)
+        find = partial(find_turn, self.sessions, self.session_id, given.message_id, seq)
+        result = await asyncio.to_thread(find)
         if result.kind == "open":
             raise TurnOpenError(self.session_id, result.turn, result.start_seq)
         return result
@@ -201,7 +216,9 @@ class Agent:
             InputError, SessionError: as `ask`.
         """
         self._check_open()
-        return (await self._inputs.put(content, target, key, source))[0]
+        given = await self._inputs.given(content, key, source)
+        await self._inputs.put(given, target)
+        return given.message_id
 
     async def run_queued(self) -> list[TurnResult]:
         """Run a turn for each input that waits, and return what became of them."""
@@ -216,13 +233,13 @@ class Agent:
                 )
         return results
 
-    async def _until_answered(self, message_id: str, key: str | None) -> None:
+    async def _until_answered(self, given: Given) -> None:
         try:
             await self.attach()
-            while await self._inputs.waits(message_id):
+            while await self._inputs.waits(given.message_id):
                 await self._run_next()
         except (TurnOpenError, AgentClosedError):
-            await self._inputs.take_back(message_id, key)
+            await self._inputs.take_back(given)
             raise
 
     # Turns.
@@ -252,11 +269,15 @@ class Agent:
         await self._log.load()
         return await asyncio.to_thread(self.sessions.resume, self.session_id)
 
-    async def _run_next(self) -> OwnedTurn | None:
-        """Run a turn for the first waiting input in a task of its own, which nobody cuts off midway."""
+    async def _run_next(self, given: Given | None = None) -> OwnedTurn | None:
+        """Run a turn for the next input in a task of its own, which nobody cuts off midway.
+
+        Args:
+            given: as `open_turn`.
+        """
         self._check_open()
         self._cancellation = TurnCancellation()
-        task = start(self._turn(self._cancellation), "everfold turn")
+        task = start(self._turn(self._cancellation, given), "everfold turn")
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -269,8 +290,8 @@ class Agent:
         finally:
             self._cancellation = None
 
-    async def _turn(self, cancellation: TurnCancellation) -> OwnedTurn | None:
-        owned = await open_turn(self._loop)
+    async def _turn(self, cancellation: TurnCancellation, given: Given | None) -> OwnedTurn | None:
+        owned = await open_turn(self._loop, given)
         if owned is not None:
             self._owned = owned
             await TurnRun(self._loop, owned, cancellation).run()

@@ -28,6 +28,26 @@ Input = Part | Sequence[Part]
 
 
 @dataclass(frozen=True, slots=True)
+class Given:
+    """An input that can be put to a model; nothing of it is stored yet.
+
+    Attributes:
+        message: the user's message that it makes.
+        key: the caller's id of it, None for none.
+        repairs: the event that says what was mended in it, none if nothing was.
+    """
+
+    message: Mapping[str, Json]
+    key: str | None
+    repairs: Sequence[AppendEvent]
+
+    @property
+    def message_id(self) -> str:
+        """The id of the message."""
+        return str(self.message["id"])
+
+
+@dataclass(frozen=True, slots=True)
 class Inputs:
     """The queued inputs of one session.
 
@@ -38,18 +58,14 @@ class Inputs:
     log: SessionLog
     admit: AdmitImages | None
 
-    async def put(
-        self, content: Input, target: Target, key: str | None, source: Mapping[str, Json]
-    ) -> tuple[str, int]:
-        """Store an input; return its message id, and a seq at or before its queueing.
+    async def given(self, content: Input, key: str | None, source: Mapping[str, Json]) -> Given:
+        """Return an input as a message.
 
         Args:
             key: the caller's id of this input; what was put with it before is not put again (B10).
 
         Raises:
-            InputError: the content cannot be put to a model; nothing was stored.
-            EventIdReusedError: the key was used for other content.
-            SessionError: the store failed.
+            InputError: the content cannot be put to a model.
         """
         checked = await asyncio.to_thread(self._content, _parts(content))
         message_id = self.log.new_id() if key is None else f"input-{checked_event_id(key)}"
@@ -57,47 +73,54 @@ class Inputs:
         fault = check_message(message, "user")
         if fault is not None:
             raise InputError(f"the input makes no message: {fault}")
-        sessions, session_id, first = self.log.sessions, self.log.session_id, 0
+        return Given(message, key, repaired({}, message_id, checked.repairs))
+
+    async def put(self, given: Given, target: Target) -> int:
+        """Store an input in a queue; return a seq at or before its queueing.
+
+        Raises:
+            EventIdReusedError: the key was used for other content.
+            SessionError: the store failed.
+        """
+        sessions, session_id, key, first = self.log.sessions, self.log.session_id, given.key, 0
 
         def plan(session: Session) -> list[AppendEvent]:
             nonlocal first
             earlier = sessions.store.find_append(session_id, key) if key else ()
             first = earlier[0].seq if earlier else session.next_seq
             if key and earlier:
-                _check_same(session_id, key, earlier, message)
+                _check_same(session_id, key, earlier, given.message)
                 return []
-            wish = insertion(self.log.inbox.at(session), target, message, event_id=key)
-            return [wish, *repaired({}, message_id, checked.repairs)]
+            inbox = self.log.inbox.at(session)
+            return [insertion(inbox, target, given.message, event_id=key), *given.repairs]
 
         await self.log.load()
         await self.log.append(plan)
-        return message_id, first
+        return first
 
-    async def put_shielded(
-        self, content: Input, key: str | None, source: Mapping[str, Json]
-    ) -> tuple[str, int]:
+    async def put_shielded(self, given: Given) -> int:
         """Store an input for a turn of its own; it is taken back if the caller is cancelled meanwhile.
 
         Raises:
             as `put`
         """
-        storing = start(self.put(content, "next-turn", key, source), "everfold input")
+        storing = start(self.put(given, "next-turn"), "everfold input")
         try:
             return await asyncio.shield(storing)
         except asyncio.CancelledError:
             await finished(storing)
             if not storing.cancelled() and storing.exception() is None:
-                await self.take_back(storing.result()[0], key)
+                await self.take_back(given)
             raise
 
-    async def take_back(self, message_id: str, key: str | None) -> None:
+    async def take_back(self, given: Given) -> None:
         """Take an input back that no turn has taken yet; one with a key waits on for its caller.
 
         No cancellation cuts this off, and a store that fails only leaves the input where it is.
         """
-        if key is not None:
+        if given.key is not None:
             return
-        reader = self.log.inbox
+        reader, message_id = self.log.inbox, given.message_id
         taking = start(
             self.log.append(lambda session: withdrawal(reader.at(session), message_id)),
             "everfold withdrawal",
@@ -146,7 +169,9 @@ def _parts(content: object) -> tuple[Part, ...]:
     return tuple(content)
 
 
-def _check_same(session_id: str, key: str, earlier: Sequence[Recorded], message: Json) -> None:
+def _check_same(
+    session_id: str, key: str, earlier: Sequence[Recorded], message: Mapping[str, Json]
+) -> None:
     """Refuse a key that was used for other content."""
     inserted = earlier[0].data.get("inserted", [])
     if len(inserted) != 1 or not json_equal(inserted[0].get("content"), message["content"]):
