@@ -116,16 +116,18 @@ def test_paths_and_secrets_do_not_enter_a_recording(tmp_path: Path) -> None:
             tape.recorder.paths = [str(tmp_path)]
             tape.recorder.secrets = tape.host.secrets
             await tape.ask(f"My key is {KEY}, my folder is {tmp_path}.")
+            await tape.ask(f"Say {KEY} again.")
             return tape.recording()
 
     with strict_fake() as fake:
-        fake.will(Answer(f"I read {KEY} in {tmp_path}."))
+        fake.will(Answer(f"I read {KEY} in {tmp_path}."), Answer(KEY))
 
         text = text_of(run(scene(fake)))
 
     assert KEY not in text
     assert str(tmp_path) not in text
     assert "My key is ***, my folder is {{path}}." in text
+    assert "{{same}}" in text
 
 
 def test_a_key_is_in_no_recording_of_a_refused_request() -> None:
@@ -203,8 +205,9 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
         ("", "it is empty"),
         ("hello", "line 1: JSONDecodeError"),
         ('{"type": "session", "version": 3}', "line 1: ValueError: the first line"),
-        ('{"type": "recording", "version": 9}', "version 9, this everfold plays 1"),
-        ('{"type": "recording", "version": 1}', "line 1: KeyError"),
+        ('{"type": "recording", "version": 9}', "version 9, this everfold plays 2"),
+        ('{"type": "recording", "version": 1}', "version 1, this everfold plays 2"),
+        ('{"type": "recording", "version": 2}', "line 1: KeyError"),
         ("[]", "line 1: AttributeError"),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 
 from everfold.recordings.errors import RecordingError
 from everfold.recordings.recording import VERSION, Act, Exchange, Recording
+from everfold.recordings.sharing import whole
 
 SUFFIX = ".recording.jsonl"
 _HEAD = ("about", "prompt", "tools", "settings", "plugins", "capabilities", "prices")
@@ -24,7 +25,7 @@ def shipped_names() -> list[str]:
 
 def text_of(recording: Recording) -> str:
     """Return a recording as the text of its file; ASCII, so that any text survives."""
-    return "".join(json.dumps(line, sort_keys=True) + "\n" for line in recording.lines())
+    return "".join(json.dumps(line) + "\n" for line in recording.lines())
 
 
 def write_recording(recording: Recording, path: Path) -> None:
@@ -71,13 +72,14 @@ def parsed(text: str, name: str) -> Recording:
         RecordingError: it holds none; names the line.
     """
     recording: Recording | None = None
+    exchanges: list[Mapping[str, Any]] = []
     for number, line in enumerate(text.splitlines(), start=1):
         try:
             value = json.loads(line)
             if recording is None:
                 recording = _head(value, name)
             else:
-                _take(recording, value)
+                _take(recording, value, exchanges)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RecordingError(
                 f"{name!r} is no recording: line {number}: {type(error).__name__}: {error}"
@@ -97,12 +99,16 @@ def _head(line: Mapping[str, Any], name: str) -> Recording:
     return Recording(**{key: line[key] for key in _HEAD})
 
 
-def _take(recording: Recording, line: Mapping[str, Any]) -> None:
+def _take(
+    recording: Recording, line: Mapping[str, Any], exchanges: list[Mapping[str, Any]]
+) -> None:
+    """Take one more line; `exchanges` are the whole lines of those before it."""
     match line["type"]:
         case "act":
             recording.acts.append(Act.from_json(line))
         case "exchange":
-            recording.exchanges.append(Exchange.from_json(line))
+            exchanges.append(whole(line, exchanges))
+            recording.exchanges.append(Exchange.from_json(exchanges[-1]))
         case "event":
             recording.events.append(dict(line["event"]))
         case kind:

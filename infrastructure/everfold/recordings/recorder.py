@@ -77,6 +77,7 @@ class Recorder:
         tools = [] if header is None else list(header.data["header"].get("tools", []))
         names = Normaliser(self._session_id, prompt, tools, self.paths, self.secrets)
         events = names.events(event.record() for event in sessions.log(self._session_id))
+        normal = _Normal(names)
         return Recording(
             about=about,
             prompt=names.plain(prompt),
@@ -86,7 +87,7 @@ class Recorder:
             capabilities=self.capabilities,
             prices=self.prices,
             acts=[Act.from_json(without_paths(act.to_json(), names)) for act in self.acts],
-            exchanges=[_normal(exchange, names) for exchange in self.exchanges],
+            exchanges=[normal.exchange(exchange) for exchange in self.exchanges],
             events=events,
         )
 
@@ -114,13 +115,36 @@ class Recorder:
         return self.sessions.means.clock()
 
 
-def _normal(exchange: Exchange, names: Normaliser) -> Exchange:
-    line = exchange.to_json()
-    plain = without_paths(line, names)
-    plain["request"] = names.value(line["request"])
-    if "body" in line:
-        plain["body"] = names.value(line["body"])
-    return Exchange.from_json(plain)
+@dataclass(slots=True)
+class _Normal:
+    """Normalises exchanges; what several of them hold is the same object afterwards too."""
+
+    names: Normaliser
+    _known: dict[int, Json] = field(default_factory=dict)
+
+    def exchange(self, exchange: Exchange) -> Exchange:
+        line = exchange.to_json()
+        request, body = line.pop("request"), line.pop("body", None)
+        plain = without_paths(line, self.names)
+        header = self.names.value(request["header"])
+        plain["request"] = {"header": header, "messages": self._each(request["messages"])}
+        if body is not None:
+            shared = {k: self._each(v) for k, v in body.items() if _is_shared(k, v)}
+            rest = {k: None if k in shared else v for k, v in body.items()}
+            plain["body"] = self.names.value(rest) | shared
+        return Exchange.from_json(plain)
+
+    def _each(self, values: Sequence[Json]) -> list[Json]:
+        """Return normalised elements of requests, which live as long as the recorder."""
+        for value in values:
+            if id(value) not in self._known:
+                self._known[id(value)] = self.names.value(value)
+        return [self._known[id(value)] for value in values]
+
+
+def _is_shared(name: str, value: Json) -> bool:
+    """Tell whether a member of a body is a list that grows from request to request."""
+    return isinstance(value, list) and name != "tools"
 
 
 @dataclass(slots=True)

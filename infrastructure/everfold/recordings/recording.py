@@ -6,9 +6,11 @@ from typing import Any, Literal
 
 from everfold.llm.failure import LlmFailure
 from everfold.llm.stream import Record
+from everfold.recordings.sharing import SharingWriter
 from everfold.session.frozen import Json
 
-VERSION = 1
+VERSION = 2
+"""Recordings of version 1 hold every request whole, and the events of an older loop."""
 
 Deed = Literal["ask", "cancel", "crash", "resume", "compact", "append"]
 Ending = Literal["finish", "failure", "closed"]
@@ -166,7 +168,8 @@ class Recording:
             "prices": self.prices,
         }
         yield from (act.to_json() for act in self.acts)
-        yield from (exchange.to_json() for exchange in self.exchanges)
+        writer = SharingWriter()
+        yield from (writer.shortened(exchange.to_json()) for exchange in self.exchanges)
         yield from ({"type": "event", "event": event} for event in self.events)
 
 
