@@ -13,6 +13,7 @@ from everfold.session.composition import Composition
 from everfold.session.deciding import DecisionMeans
 from everfold.session.ports import SessionStore
 from everfold.store.urls import open_store
+from tests.interchange.old_files import Old, Records
 
 
 @pytest.fixture
@@ -53,5 +54,16 @@ def take(
         return import_session(
             source, store, composition, means, session_id=session_id, repair=repair, limits=limits
         )
+
+    return run
+
+
+@pytest.fixture
+def upgraded(store: SessionStore, take: Callable[..., ImportResult]) -> Callable[[Old], Records]:
+    """Import a file and return the stored records."""
+
+    def run(old: Old) -> Records:
+        take(old.content())
+        return [row.record() for row in store.read("old-1", after=1)]
 
     return run

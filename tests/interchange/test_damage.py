@@ -16,9 +16,12 @@ from everfold.session.ports import SessionStore
 from everfold.store.urls import open_store
 from tests.interchange.files import compressed, line
 from tests.interchange.logs import LOGS, compaction, omission
+from tests.interchange.old_files import compacted, small
 from tests.interchange.test_round_trip import VALUES, exported, means
 
-SMALL = {name: make() for name, make in LOGS.items()}
+OLD = {f"version {version}": small(version).content() for version in (0, 1, 2)}
+OLD["every reference"] = compacted().content()
+SMALL = {name: make() for name, make in LOGS.items()} | OLD
 JSON_TEXTS = st.sampled_from(
     ["-0", "1e400", "NaN", "[", "{}", "null", "[[0,9007199254740991]]", '"\\ud800"', "true", "1.5"]
 )

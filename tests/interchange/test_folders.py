@@ -15,6 +15,7 @@ from everfold.session.ports import SessionStore
 from everfold.store.urls import open_store
 from tests.interchange.files import HEADER, compressed, file_of
 from tests.interchange.logs import plain_turns
+from tests.interchange.old_files import small
 
 TakeFolder = Callable[[Path], FolderReport]
 
@@ -148,15 +149,31 @@ def test_k3_a_generation_of_ten_is_above_one_of_nine(
     assert ids(store) == ["ten"]
 
 
-def test_k3_a_session_of_an_old_generation_alone_is_reported(
+def test_k3_a_session_of_an_old_generation_alone_is_imported(
     store: SessionStore, take_folder: TakeFolder, root: Path
 ) -> None:
-    path = put(root / "a" / "session.jsonl", file_of([], {**HEADER, "version": 0}))
+    old = put(root / "a" / "session.jsonl", small(0).content())
+    older = put(root / "b" / "session.jsonl", b"damaged\n")
+    newest = put(root / "b" / "session.v1.jsonl", small(1).content().replace(b"old-1", b"old-2"))
 
     report = take_folder(root)
 
+    assert ids(store) == ["old-1", "old-2"]
+    assert [each.path for each in report.imported] == [old, newest]
+    assert [each.path for each in report.files if each.superseded_by] == [older]
+
+
+def test_k3_a_generation_that_is_too_new_is_not_replaced_by_an_older_one(
+    store: SessionStore, take_folder: TakeFolder, root: Path
+) -> None:
+    put(root / "a" / "session.v3.jsonl", plain_turns())
+    newest = put(root / "a" / "session.v4.jsonl", file_of([], {**HEADER, "version": 4}))
+
+    report = take_folder(root)
+
+    assert ids(store) == []
     (refused,) = report.refused
-    assert (refused.path, refused.refusal and refused.refusal.code) == (path, "format-version")
+    assert (refused.path, refused.refusal and refused.refusal.code) == (newest, "format-version")
 
 
 def test_two_files_of_one_generation_are_both_refused(

@@ -28,9 +28,14 @@ class ImportRefusedError(SessionError):
         vars(self)["code"] = code
 
     @classmethod
-    def of(cls, cause: SessionError, *, line: int) -> "ImportRefusedError":
-        """Return the refusal of a line for what a rule of the session said about it."""
-        seq = line - 2 if line > 1 else None
+    def of(cls, cause: SessionError, *, line: int, seq: int | None = None) -> "ImportRefusedError":
+        """Return the refusal of a line for what a rule of the session said about it.
+
+        Args:
+            seq: that of the event in the line; None if lines and seqs go together.
+        """
+        if seq is None and line > 1:
+            seq = line - 2
         return cls(cause.fact, line=line, code=cause.code, seq=seq)
 
 

@@ -14,7 +14,7 @@ from everfold.interchange.opening import opened
 from everfold.session.composition import Composition
 from everfold.session.deciding import DecisionMeans
 from everfold.session.doors import Adopted, restore
-from everfold.session.errors import SessionError, SessionExistsError
+from everfold.session.errors import SeedCutError, SessionError, SessionExistsError
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json
 from everfold.session.ids import HEADER_VERSION, SessionId
@@ -62,10 +62,11 @@ def import_session(
     repair: bool = False,
     limits: ImportLimits = DEFAULT_LIMITS,
 ) -> ImportResult:
-    """Store the session of a file in format version 3, plain or Zstandard; all of it or nothing.
+    """Store the session of a file, plain or Zstandard; all of it or nothing.
 
-    The stored log is exactly the file's: no marker is added. A last line without newline is
-    dropped with a warning (R340).
+    The stored log is exactly the file's: no marker is added. One of format versions 0 to 2 is
+    brought to version 3 on the way, with a warning; the file stays as it is (R351). A last line
+    without newline is dropped with a warning (R340).
 
     Args:
         source: a path, an open binary file, or pieces of bytes.
@@ -105,27 +106,28 @@ def view_file(
     Raises:
         ImportRefusedError: the header itself is at fault, so that there is nothing to show.
     """
-    try:
-        return FileView(_viewed(source, composition, means, repair, limits), None)
-    except ImportRefusedError as error:
-        if error.line == 1 and error.code != "seed-cut":
-            raise
-        whole = None if error.line == 1 else error.line - 2
-        return FileView(_viewed(source, composition, means, repair, limits, whole), error)
+
+    def adopted(count: int | None) -> tuple[LogReader, Adopted | ImportRefusedError]:
+        with _pieces(source) as pieces:
+            reader = LogReader(pieces, repair=repair, limits=limits)
+            header = _header(reader, None)
+            try:
+                return reader, _adopt(reader, header, composition, means, count)
+            except ImportRefusedError as error:
+                return reader, error
+
+    reader, result = adopted(None)
+    if not isinstance(result, ImportRefusedError):
+        return FileView(_folded(result, composition, means), None)
+    refusal = result
+    if refusal.line > 1 or refusal.code == SeedCutError.code:
+        _, result = adopted(reader.given)
+    if isinstance(result, ImportRefusedError):
+        raise result
+    return FileView(_folded(result, composition, means), refusal)
 
 
-def _viewed(
-    source: Path,
-    composition: Composition,
-    means: DecisionMeans,
-    repair: bool,
-    limits: ImportLimits,
-    event_count: int | None = None,
-) -> Session:
-    with _pieces(source) as pieces:
-        reader = LogReader(pieces, repair=repair, limits=limits)
-        header = _header(reader, None)
-        adopted = _adopt(reader, header, composition, means, event_count)
+def _folded(adopted: Adopted, composition: Composition, means: DecisionMeans) -> Session:
     session = Session(adopted.session.header, composition, means)
     session.catch_up(_rows_of_the_file(adopted)[HEADER_VERSION:])
     return session

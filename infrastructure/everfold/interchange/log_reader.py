@@ -8,6 +8,8 @@ from everfold.interchange.limits import DEFAULT_LIMITS, ImportLimits
 from everfold.interchange.lines import Line, LineReader
 from everfold.interchange.ranges import decode_ranges
 from everfold.interchange.strict_json import parse
+from everfold.interchange.upgrading.chain import Upgrade
+from everfold.interchange.upgrading.numbered import Numbered
 from everfold.session.errors import SeedCutError, SessionError, SessionHeaderError
 from everfold.session.frozen import Json
 from everfold.session.lossless import natural
@@ -19,6 +21,7 @@ LINE_TYPE = "session"
 """The `type` of a header line; a header in memory has none."""
 
 _NO_FILE = "this is no session file"
+_FIRST_WITH_RANGES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,11 @@ class LogReader:
     Records have the wire's field names and decoded sources; what they say is judged by the
     session's doors, which pull them one by one, so `line` names the one being judged.
 
+    Files of format versions 0 to 2 are brought to version 3 on the way (group Z).
+
     Attributes:
         line: number of the line last given out, from 1.
+        given: how many records were given out and taken.
         warnings: what was tolerated, complete after the pass.
         replaced: what a repair put in.
     """
@@ -53,7 +59,11 @@ class LogReader:
         self._lines = iter(self._source)
         self._repair = repair
         self._header: dict[str, Json] = {}
+        self._version = FORMAT_VERSION
+        self._upgrade: Upgrade | None = None
+        self._seq: int | None = None
         self.line = 1
+        self.given = 0
         self.warnings: list[str] = []
         self.replaced: list[Replaced] = []
 
@@ -61,7 +71,7 @@ class LogReader:
         """Return the fields of the header line as a session's header has them.
 
         Raises:
-            ImportRefusedError: not a session file, or one of another format version.
+            ImportRefusedError: not a session file, or one of a newer format version.
         """
         first = next(self._lines, None)
         if first is None:
@@ -80,25 +90,30 @@ class LogReader:
             raise _header_refusal(
                 f"{_NO_FILE}: the first line is not an object of type {LINE_TYPE!r}"
             )
-        _check_version(fields)
+        self._version = _version_of(fields)
         self._header = {name: value for name, value in fields.items() if name != "type"}
+        if self._version < FORMAT_VERSION:
+            self._upgrade = Upgrade(self._version, self._header)
+            self._header = self._upgrade.header
+            self.warnings.append(
+                f"the file has format version {self._version}; it was brought to {FORMAT_VERSION}"
+            )
         return dict(self._header)
 
     def records(self) -> Iterator[dict[str, Json]]:
         """Yield the event records in file order.
 
         Raises:
-            ImportRefusedError: a line is not JSON that can be kept, the file is over a cap, or
-                header and end-of-seed markers do not go together (R339).
+            ImportRefusedError: a line is not JSON that can be kept, the file is over a cap, an old
+                record cannot be upgraded, or header and end-of-seed markers do not go together
+                (R339).
         """
         has_marker = False
-        for line in self._lines:
-            if line.is_torn:
-                self._note_torn(line)
-                break
-            self.line = line.number
-            record = self._record(line)
+        read = self._read()
+        for each in read if self._upgrade is None else self._upgrade.records(read):
+            self.line, self._seq, record = each.line, each.seq, each.record
             yield record
+            self.given += 1
             if record.get("type") == END_SEED and is_inherited_marker(record.get("data")):
                 has_marker = True
                 self._check_marker()
@@ -110,7 +125,14 @@ class LogReader:
 
     def refusal(self, cause: SessionError) -> ImportRefusedError:
         """Return the refusal of the current line for what a door said about it."""
-        return ImportRefusedError.of(cause, line=self.line)
+        return ImportRefusedError.of(cause, line=self.line, seq=self._seq)
+
+    def _read(self) -> Iterator[Numbered]:
+        for line in self._lines:
+            if line.is_torn:
+                self._note_torn(line)
+                return
+            yield Numbered(line.number, line.number - 2, self._record(line))
 
     def _record(self, line: Line) -> dict[str, Json]:
         seq = line.number - 2
@@ -120,11 +142,13 @@ class LogReader:
             raise ImportRefusedError(reason, line=line.number, code="envelope", seq=seq)
         sources = record.get("sourceEventSeqs")
         type_ = record.get("type")
-        if isinstance(sources, list) and isinstance(type_, str) and type_ in MESSAGE_TYPES:
+        is_message = isinstance(type_, str) and type_ in MESSAGE_TYPES
+        # Before version 2 nothing is range-coded, and packed lines put line and seq apart.
+        if isinstance(sources, list) and is_message and self._version >= _FIRST_WITH_RANGES:
             try:
                 record["sourceEventSeqs"] = decode_ranges(sources, seq)
             except SessionError as error:
-                raise self.refusal(error) from error
+                raise ImportRefusedError.of(error, line=line.number) from error
         return record
 
     def _value(self, line: Line) -> Json:
@@ -142,9 +166,10 @@ class LogReader:
             )
 
     def _note_torn(self, line: Line) -> None:
+        seq = f" (seq {line.number - 2})" if self._version >= _FIRST_WITH_RANGES else ""
         self.warnings.append(
-            f"line {line.number} (seq {line.number - 2}) has no newline at its end: a torn write "
-            f"of {len(line.content)} bytes was dropped"
+            f"line {line.number}{seq} has no newline at its end: a torn write of "
+            f"{len(line.content)} bytes was dropped"
         )
 
 
@@ -152,17 +177,14 @@ def _header_refusal(reason: str, code: str = SessionHeaderError.code) -> ImportR
     return ImportRefusedError(reason, line=1, code=code)
 
 
-def _check_version(fields: dict[str, Json]) -> None:
+def _version_of(fields: dict[str, Json]) -> int:
     version = natural(fields.get("version"))
-    if version == FORMAT_VERSION:
-        return
     if version is None:
         raise _header_refusal(f"version {fields.get('version')!r} is not a whole number")
     if version > FORMAT_VERSION:
         reason = f"is newer than {FORMAT_VERSION}, the newest that is read here; update everfold"
-    else:
-        reason = f"is older than {FORMAT_VERSION}; convert the file with the program that wrote it"
-    raise _header_refusal(f"format version {version} {reason}", "format-version")
+        raise _header_refusal(f"format version {version} {reason}", "format-version")
+    return version
 
 
 def _kind(value: Json) -> str:
