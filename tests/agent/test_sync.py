@@ -1,4 +1,4 @@
-"""The blocking twin, and the replay of recorded answers."""
+"""The blocking twin of the agent."""
 
 import signal
 import threading
@@ -9,14 +9,11 @@ import pytest
 from everfold.agent.errors import AgentClosedError
 from everfold.agent.sync import SyncAgent
 from everfold.llm.chunks import TextDelta
-from everfold.llm.failure import FailureCode
-from everfold.llm.route import LlmRequest
 from everfold.plugins.waterfalls import PreStepAnswer, PreStepQuestion
-from everfold.routes.replay import Exchange, ReplayRoute, exchanges_of
-from everfold.routes.scripted import ScriptedRoute, calls, fails, hangs, says
+from everfold.routes.scripted import ScriptedRoute, hangs, says
 from everfold.session.errors import SessionNotFoundError
 from everfold.session.events import Recorded
-from tests.agent.kit import PATIENCE_S, Host, png, run, shown
+from tests.agent.kit import PATIENCE_S, Host, shown
 
 
 def test_the_blocking_agent_gives_the_same_results(host: Host) -> None:
@@ -85,62 +82,6 @@ def test_closing_twice_does_nothing(host: Host) -> None:
     agent.close()
 
     assert host.log(agent.agent.session_id) == []
-
-
-def record(host: Host) -> str:
-    """Return a session with a failure, an omission, a tool call and an answer."""
-
-    def noop() -> str:
-        return "done"
-
-    route = host.route(
-        fails("SERVER"),
-        fails(FailureCode.IMAGE_OFFLOAD_REQUIRED, offload_images=1),
-        calls(("c", "noop", {})),
-        says("fine"),
-    )
-    agent = host.agent(route, tools=[noop])
-    run(agent.ask(["go", png(1), png(2)]))
-    return agent.session_id
-
-
-def test_a_replay_writes_the_same_events_r353(host: Host) -> None:
-    def noop() -> str:
-        return "done"
-
-    recorded = record(host)
-    route = ReplayRoute(exchanges_of(host.log(recorded)), provider="scripted")
-    agent = host.agent(route, tools=[noop])
-
-    run(agent.ask(["go", png(1), png(2)]))
-
-    assert host.types(agent.session_id) == host.types(recorded)
-    for type_ in ("image/offload", "request/header", "turn/end", "tool/call"):
-        assert host.data(agent.session_id, type_) == host.data(recorded, type_)
-
-
-def test_a_replay_that_is_over_says_so(host: Host) -> None:
-    agent = host.agent(ReplayRoute((), provider="scripted"))
-
-    result = run(agent.ask("hi"))
-
-    assert result.failure is not None
-    assert result.failure.message == "the recording holds 0 request(s), this is 1"
-
-
-def test_a_replay_of_another_request_names_the_place(host: Host) -> None:
-    recorded = record(host)
-    exchange = exchanges_of(host.log(recorded))[-1]
-    other = ReplayRoute((), provider="scripted")
-    body = run(
-        other.prepare(LlmRequest({"config": {"provider": "scripted", "model": "m"}}, ()))
-    ).body
-    agent = host.agent(ReplayRoute((Exchange(exchange.stream, body),), provider="scripted"))
-
-    result = run(agent.ask("hi"))
-
-    assert result.failure is not None
-    assert result.failure.message == "request 1 differs from the recorded one at body.config.model"
 
 
 def test_an_interrupt_takes_back_an_input_that_waits_and_leaves_the_running_turn(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from everfold.agent.errors import AgentError
+from everfold.agent.results import TurnResult
 from everfold.agent.tools import ImageData
 from everfold.attachments.filesystem import FileAttachments
 from everfold.attachments.postgres import PostgresAttachments
@@ -19,6 +20,7 @@ from everfold.profiles.mounting import mounted
 from everfold.profiles.opening import OpenProfile, open_profile
 from everfold.profiles.profile import Profile, profile_of
 from everfold.projections.compaction.plugin import ModelHost
+from everfold.recordings.files import read_recording
 from tests.providers.answers import Refuse
 from tests.providers.pictures import img
 from tests.providers.strict_fake import StrictFake, strict_fake
@@ -192,7 +194,52 @@ def test_the_replay_profile_says_that_it_needs_a_recording() -> None:
 
     with (
         open_profile(profile_of(table, "mine", None)) as host,
-        pytest.raises(ProfileError, match="answers from a recording: only a replay of one asks it"),
+        pytest.raises(ProfileError, match="recording = 'NAME or FILE'; without it only a replay"),
+    ):
+        host.route()
+
+
+def replaying(**table: object) -> Profile:
+    """Return a profile whose route answers from a recording."""
+    route = {"adapter": "replay", "model": "m", **table}
+    return profile_of({"routes": {"mine": route}}, "mine", None)
+
+
+def test_a_profile_may_name_the_recording_that_answers() -> None:
+    with open_profile(replaying(recording="plain-turn"), store="sqlite://") as host:
+        agent = host.agent(host.sessions.create().id)
+
+        async def talk() -> list[TurnResult]:
+            return [await agent.ask("When?"), await agent.ask("Sure?"), await agent.ask("Well?")]
+
+        first, second, third = asyncio.run(talk())
+
+    assert (first.text, second.text, third.kind) == ("At 14:20.", "Yes.", "error")
+    assert third.failure is not None
+    assert third.failure.message == "the recording holds 2 request(s), this is one more"
+
+
+def test_a_route_that_plays_a_recording_takes_what_the_recorded_model_took() -> None:
+    recorded = read_recording("offload-and-retry").capabilities["fake"]["budget"]
+
+    with open_profile(replaying(recording="offload-and-retry"), store="sqlite://") as host:
+        takes = host.route().capabilities("m")
+
+    assert takes.budget is not None
+    assert (takes.budget.max_bytes, recorded["max_bytes"]) == (1200, 1200)
+
+
+@pytest.mark.parametrize(
+    ("table", "reason"),
+    [
+        ({"recording": "nowhere"}, "the recording 'nowhere' cannot be read: .* shipped ones are"),
+        ({"recording": 7}, "recording: Input should be a valid string"),
+    ],
+)
+def test_a_recording_that_cannot_be_played_is_named(table: dict[str, object], reason: str) -> None:
+    with (
+        open_profile(replaying(**table), store="sqlite://") as host,
+        pytest.raises(ProfileError, match=reason),
     ):
         host.route()
 

@@ -17,6 +17,7 @@ from everfold.llm.route import Route
 from everfold.profiles.checking import Table, check_keys, names_of
 from everfold.profiles.errors import MissingKeyError, ProfileError
 from everfold.profiles.profile import CallTable, Profile
+from everfold.profiles.recorded import RecordedSettings, recorded_route
 from everfold.profiles.scripting import ScriptedSettings, scripted_route
 from everfold.routes.limits import LimitsError, RouteLimits
 from everfold.routes.settings import RouteSettings, RouteSettingsError, settings_from
@@ -64,7 +65,7 @@ def route_of(profile: Profile, provider: str, means: Means) -> tuple[Route, tupl
     kind = adapter_of(table, where)
     own = {key: value for key, value in table.items() if key not in _CALL and key != "adapter"}
     if kind == REPLAY:
-        raise ProfileError(f"{where} answers from a recording: only a replay of one asks it")
+        return recorded_route(own, provider, where), ()
     if kind == _SCRIPTED:
         return scripted_route(own, provider, where), ()
     adapter = _adapter(kind, where)
@@ -129,7 +130,7 @@ def check_profile(profile: Profile) -> None:
         if kind == _SCRIPTED:
             check_keys(own, names_of(ScriptedSettings), where)
         elif kind == REPLAY:
-            check_keys(own, (), where)
+            check_keys(own, names_of(RecordedSettings), where)
         else:
             _check_of_provider(kind, own, where, is_asked=provider == profile.route)
 

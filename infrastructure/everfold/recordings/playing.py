@@ -61,7 +61,11 @@ class Player:
         """Return a route for each that was recorded."""
         names = [exchange.provider for exchange in self.recording.exchanges]
         names.append(self.recording.settings["model"]["provider"])
-        return [PlayedRoute(self, name) for name in dict.fromkeys(names)]
+        return [PlayedRoute(self, name, name) for name in dict.fromkeys(names)]
+
+    def route(self, provider: str) -> Route:
+        """Return one route, of this name, for all that were recorded."""
+        return PlayedRoute(self, provider, self.recording.settings["model"]["provider"])
 
     def tools(self) -> list[Tool]:
         """Return a tool for each that was recorded."""
@@ -121,14 +125,19 @@ class Player:
 
 @dataclass(slots=True)
 class PlayedRoute:
-    """A `Route` that answers from a recording."""
+    """A `Route` that answers from a recording.
+
+    Attributes:
+        recorded_as: the recorded provider whose models' capabilities it gives as its own.
+    """
 
     player: Player
     provider: str
+    recorded_as: str
 
     def capabilities(self, model: str) -> Capabilities:  # noqa: ARG002  # recorded by provider
         """As `Route.capabilities`."""
-        fields = dict(self.player.recording.capabilities.get(self.provider, {}))
+        fields = dict(self.player.recording.capabilities.get(self.recorded_as, {}))
         budget = fields.pop("budget", None)
         return Capabilities(**fields, budget=None if budget is None else ImageBudget(**budget))
 
