@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from everfold.agent.agent import Agent
@@ -68,7 +68,7 @@ class Checking:
     async def prepare(self, request: LlmRequest) -> Prepared:
         seq = seq_of(self.reader.store.version(request.session_id))
         rebuilt = rebuild_request(self.reader, request.session_id, seq)
-        if rebuilt != LlmRequest(request.header, tuple(request.messages), request.session_id):
+        if rebuilt != replace(request, messages=tuple(request.messages)):
             self.differences.append(f"at seq {seq}: sent {request!r}, rebuilt {rebuilt!r}")
         return await self.route.prepare(request)
 

@@ -415,3 +415,16 @@ def test_a_tool_that_is_not_there_is_named(name: str, reason: str) -> None:
         pytest.raises((ProfileError, AgentError), match=reason),
     ):
         host.agent("x")
+
+
+def test_an_access_path_that_leads_to_no_attachment_is_refused() -> None:
+    with pytest.raises(
+        ProfileError, match=r"profile 'mine': access path '/files/\{name\}' is the same"
+    ):
+        profile(access_path="/files/{name}")
+
+
+def test_local_paths_want_attachments_in_files(postgres_url: str) -> None:
+    with pytest.raises(ProfileError, match="the attachments are no files here"):  # noqa: SIM117
+        with open_profile(profile(access_path="local"), store=postgres_url):
+            raise AssertionError("it opened")

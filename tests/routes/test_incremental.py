@@ -69,7 +69,7 @@ def shown(image: ImagePart) -> Json:
 def check(got: Projected, asked: LlmRequest, limits: RouteLimits) -> None:
     """Compare what was gone on with to what is projected and written whole."""
     whole = project(asked.messages, "p", "m", limits, has_tools=bool(asked.header.get("tools")))
-    fresh = Projections("p", lambda _: None, got.form).of(asked, limits)
+    fresh = Projections("p", got.form).of(asked, limits)
     listing = Listing(got, shown)
 
     assert got.turns == whole
@@ -88,7 +88,7 @@ def check(got: Projected, asked: LlmRequest, limits: RouteLimits) -> None:
 def test_growing_or_shrinking_histories_are_written_as_if_from_nothing(
     messages: list[Json], cuts: list[int], limits: RouteLimits, has_tools: bool, form: Form
 ) -> None:
-    projections = Projections("p", lambda _: None, form)
+    projections = Projections("p", form)
     tools = [LOOK] if has_tools else []
 
     for cut in [*cuts, len(messages)]:
@@ -100,7 +100,7 @@ def test_growing_or_shrinking_histories_are_written_as_if_from_nothing(
 def test_a_changed_message_is_written_anew(
     messages: list[Json], form: Form, data: st.DataObject
 ) -> None:
-    projections = Projections("p", lambda _: None, form)
+    projections = Projections("p", form)
     projections.of(request(*messages), CHAT)
     at = data.draw(st.integers(0, len(messages) - 1))
     asked = request(*messages[:at], user("changed"), *messages[at + 1 :])
@@ -112,7 +112,7 @@ def test_a_changed_message_is_written_anew(
 def test_a_range_that_a_summary_replaced_is_gone(
     messages: list[Json], form: Form, data: st.DataObject
 ) -> None:
-    projections = Projections("p", lambda _: None, form)
+    projections = Projections("p", form)
     projections.of(request(*messages), CHAT)
     end = data.draw(st.integers(1, len(messages)))
     start = data.draw(st.integers(0, end - 1))
@@ -125,7 +125,7 @@ def test_a_range_that_a_summary_replaced_is_gone(
 def test_a_conversation_that_shares_its_list_grows_without_a_look_back(
     first: list[Json], more: list[Json], form: Form
 ) -> None:
-    projections = Projections("p", lambda _: None, form)
+    projections = Projections("p", form)
     shorter = Growing(first)
     longer = shorter.extended(more)
 
@@ -135,7 +135,7 @@ def test_a_conversation_that_shares_its_list_grows_without_a_look_back(
 
 
 def test_sessions_and_models_do_not_mix() -> None:
-    projections = Projections("p", lambda _: None, Plain())
+    projections = Projections("p", Plain())
     own = assistant({"type": "reasoning", "text": "hm"}, "ok")
 
     first = projections.of(request(user("a"), own), CHAT)
@@ -149,7 +149,7 @@ def test_sessions_and_models_do_not_mix() -> None:
 
 def test_a_conversation_is_written_once() -> None:
     counting = Counting()
-    projections = Projections("p", lambda _: None, counting)
+    projections = Projections("p", counting)
     messages: list[Json] = []
 
     for number in range(50):
@@ -176,7 +176,7 @@ class TestMemory:
     TALK = (user("x" * 1000), assistant("y" * 1000), user("more"), assistant("z"))
 
     def kept(self, most: int, *asked: LlmRequest) -> int:
-        projections = Projections("p", lambda _: None, Plain(), kept_bytes=most)
+        projections = Projections("p", Plain(), kept_bytes=most)
         for one in asked:
             projections.of(one, CHAT)
         return projections.kept_bytes()
@@ -185,7 +185,7 @@ class TestMemory:
         assert 2000 < self.kept(10**6, request(*self.TALK)) < 3000
 
     def test_a_session_beyond_the_limit_is_not_kept_and_written_all_the_same(self) -> None:
-        projections = Projections("p", lambda _: None, Plain(), kept_bytes=100)
+        projections = Projections("p", Plain(), kept_bytes=100)
         asked = request(*self.TALK)
 
         check(projections.of(asked, CHAT), asked, CHAT)
@@ -195,7 +195,7 @@ class TestMemory:
 
     def test_the_session_longest_unused_goes_first(self) -> None:
         one, form = self.kept(10**6, request(*self.TALK)), Counting()
-        projections = Projections("p", lambda _: None, form, kept_bytes=2 * one)
+        projections = Projections("p", form, kept_bytes=2 * one)
         for name in ("a", "b", "a", "c"):
             projections.of(request(*self.TALK, session_id=name), CHAT)
         written = form.turns

@@ -24,7 +24,7 @@ def store(tmp_path: Path) -> FileAttachments:
 
 
 def turns(*messages: Json, limits: RouteLimits = ANY) -> list[Turn]:
-    return project(messages, "p", "m", limits, lambda _: "/files/x.png")
+    return project(messages, "p", "m", limits, "/files/{digest}{extension}")
 
 
 def ids(turns: list[Turn]) -> list[str]:
@@ -127,12 +127,14 @@ def test_a_picture_of_another_providers_files_is_text_k6() -> None:
 
 
 def test_an_omitted_picture_is_text_with_its_path(store: FileAttachments) -> None:
-    got = turns(user(picture(store, img(), offloaded=True, name="a.png")))
+    block = picture(store, img(), offloaded=True, name="a.png")
+
+    got = turns(user(block))
 
     (part,) = got[0].parts
     assert isinstance(part, TextPart)
     assert '"a.png"' in part.text
-    assert '"/files/x.png"' in part.text
+    assert f'"/files/{block["attachment"]["attachmentId"][7:]}.png"' in part.text
 
 
 def test_a_file_is_handle_text_r259() -> None:

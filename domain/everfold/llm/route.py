@@ -35,11 +35,14 @@ class LlmRequest:
         header: canonical request header: `{config, adapterDefaults?, tools?}` (R187).
         messages: derived messages in surface order; the first one may be the system prompt.
         session_id: for prompt caches that want a key.
+        access_path: the template of where the model's tools can read attachments
+            (`everfold.llm.access_paths`); None for nowhere.
     """
 
     header: Mapping[str, Any]
     messages: Sequence[Mapping[str, Any]]
     session_id: str = ""
+    access_path: str | None = None
 
     @property
     def config(self) -> Mapping[str, Any]:

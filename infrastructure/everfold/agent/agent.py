@@ -21,6 +21,7 @@ from everfold.agent.tools import Tool, tool
 from everfold.agent.turn import TurnRun
 from everfold.host.access import finished
 from everfold.host.sessions import Sessions
+from everfold.llm.access_paths import check_access_path
 from everfold.llm.chunks import Chunk
 from everfold.llm.route import Route, hang_up
 from everfold.plugins.waterfalls import Waterfalls
@@ -94,25 +95,36 @@ class Agent:
         self._owned: OwnedTurn | None = None
         self._cancellation: TurnCancellation | None = None
         self._turns = asyncio.Lock()
-        _check(self._loop, settings.model)
+        _check(self._loop, settings)
 
     @property
     def settings(self) -> AgentSettings:
         """What the agent is set to."""
         return self._loop.settings
 
-    def use(self, *, model: ModelSettings | None = None, system_prompt: str | None = None) -> None:
-        """Change model or prompt from the next request on.
+    def use(
+        self,
+        *,
+        model: ModelSettings | None = None,
+        system_prompt: str | None = None,
+        access_path: str | None = None,
+    ) -> None:
+        """Change model, prompt, or where tools read attachments, from the next request on.
 
         Raises:
             AgentError: there is no route to the model's provider.
             PayloadError: the settings make no request header.
+            AccessPathError: the access path leads to no attachment.
         """
-        if model is not None:
-            _check(self._loop, model)
-            self._loop.settings = replace(self._loop.settings, model=model)
-        if system_prompt is not None:
-            self._loop.settings = replace(self._loop.settings, system_prompt=system_prompt)
+        settings = self._loop.settings
+        changed = replace(
+            settings,
+            model=settings.model if model is None else model,
+            system_prompt=settings.system_prompt if system_prompt is None else system_prompt,
+            access_path=settings.access_path if access_path is None else access_path,
+        )
+        _check(self._loop, changed)
+        self._loop.settings = changed
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Have a watcher told of chunks and stored events; returns what ends it."""
@@ -363,9 +375,11 @@ def _tools(tools: Iterable[Tool | Callable[..., object]]) -> dict[str, Tool]:
     return named
 
 
-def _check(loop: Loop, model: ModelSettings) -> None:
+def _check(loop: Loop, settings: AgentSettings) -> None:
     """Refuse settings that no request could be made with, before a turn is opened for them."""
-    loop.route_to(model.provider)
+    if settings.access_path is not None:
+        check_access_path(settings.access_path)
+    loop.route_to(settings.model.provider)
     definitions = [tool.definition() for tool in loop.tools.values()]
-    _, header = encode(model.header(definitions), "header")
+    _, header = encode(settings.model.header(definitions), "header")
     check_payload("request/header", {"header": header, "reason": "initial"}, 0)

@@ -130,6 +130,8 @@ class Loop:
             context["contextWindow"] = takes.context_window
         if takes.system_prompt_update is not None:
             context["systemPromptUpdate"] = takes.system_prompt_update
+        if self.settings.access_path is not None:
+            context["accessPath"] = self.settings.access_path
         latest = session.latest("request/context")
         if latest is not None and dict(latest.data) == context:
             return ()

@@ -8,6 +8,7 @@ from everfold.host.sessions import Sessions
 from everfold.llm.route import LlmRequest
 from everfold.session.frozen import Json
 from everfold.session.growing import Growing
+from everfold.session.request_context import logged_access_path
 from everfold.session.session import Session
 
 
@@ -19,7 +20,8 @@ def rebuild_request(sessions: Sessions, session_id: str, seq: int) -> LlmRequest
         SessionError: the log cannot be folded here.
     """
     session = sessions.load(session_id, at=seq)
-    return LlmRequest(_header(session), tuple(session.messages()), session_id)
+    messages = tuple(session.messages())
+    return LlmRequest(_header(session), messages, session_id, logged_access_path(session))
 
 
 def _header(session: Session) -> Mapping[str, Json]:
@@ -42,8 +44,9 @@ class RequestBuilder:
     _messages: Growing[Json] = field(default_factory=Growing)
 
     def build(self, session: Session) -> LlmRequest:
-        """Return the request that the log asks for now: its latest header, its derived messages."""
-        return LlmRequest(_header(session), self._derived(session), session.id)
+        """Return the request that the log asks for now: its latest header and context, its derived messages."""
+        path = logged_access_path(session)
+        return LlmRequest(_header(session), self._derived(session), session.id, path)
 
     def _derived(self, session: Session) -> Growing[Json]:
         conversation, known = session.messages(), self._messages

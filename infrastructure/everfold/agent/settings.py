@@ -96,9 +96,12 @@ class AgentSettings:
 
     Attributes:
         system_prompt: the first node of the surface, even when empty (R200).
+        access_path: the template of where tools can read attachments (`everfold.llm.access_paths`);
+            None for nowhere. Omitted images and files are said to be there.
     """
 
     model: ModelSettings
     system_prompt: str = ""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     limits: Limits = field(default_factory=Limits)
+    access_path: str | None = None

@@ -69,6 +69,11 @@ class FileAttachments:
         """Return where the bytes of an attachment are or would be, for tools that only read."""
         return self._entry("objects", digest_of(id_))
 
+    def path_template(self) -> str:
+        """Return `path` for every attachment: a template as `everfold.llm.access_paths` has it."""
+        root = str(self._root.absolute()).replace("{", "{{").replace("}", "}}")
+        return f"{root}/objects/{{first}}/{{second}}/{{digest}}"
+
     def put(self, data: bytes) -> AttachmentId:
         """As `AttachmentStore.put`."""
         return self.put_all([data])[0]

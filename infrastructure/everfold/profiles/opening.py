@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from everfold.agent.agent import Agent
 from everfold.agent.tools import ImageData, Tool
 from everfold.attachments.admission import Notice, Source, admit
+from everfold.attachments.filesystem import FileAttachments
 from everfold.attachments.ports import AttachmentStore
 from everfold.host.access import HostedSession
 from everfold.host.opening import open_sessions
@@ -20,9 +21,10 @@ from everfold.plugins.plugin import Plugin, PluginError
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.profiles.adapters import Means, check_profile, environment, route_of
 from everfold.profiles.attaching import attachments_of, open_attachments, open_uploads
+from everfold.profiles.errors import ProfileError
 from everfold.profiles.loading import located
 from everfold.profiles.mounting import mounted
-from everfold.profiles.profile import Profile
+from everfold.profiles.profile import LOCAL, Profile
 from everfold.profiles.tools import tools_of
 from everfold.projections.compaction.engine import Compactor
 from everfold.projections.compaction.plugin import NAME as COMPACTION
@@ -101,13 +103,28 @@ class OpenProfile:
             self.sessions,
             session_id,
             self.route(route),
-            self.profile.settings(route, model),
+            replace(self.profile.settings(route, model), access_path=self.access_path()),
             tools=[*named, *tools],
             waterfalls=self.waterfalls,
             admit_images=self.admit,
             takes_over=takes_over,
             **more,
         )
+
+    def access_path(self) -> str | None:
+        """Return the template of where tools read attachments, None for nowhere.
+
+        Raises:
+            ProfileError: the profile says that they are files here, and they are not.
+        """
+        if self.profile.access_path != LOCAL:
+            return self.profile.access_path
+        if not isinstance(self.attachments, FileAttachments):
+            raise ProfileError(
+                f"profile {self.profile.name!r}: access_path is {LOCAL!r}, but the attachments are no "
+                "files here; give a template of where tools can fetch them, with {id} in it"
+            )
+        return self.attachments.path_template()
 
     def compactor(self) -> Compactor:
         """Return what summarises sessions, set as the profile sets the plugin.
@@ -188,7 +205,7 @@ def open_profile(
         means: clock, ids and caps of the host.
 
     Raises:
-        ProfileError: the profile makes no sense.
+        ProfileError: the profile makes no sense, or not with this store of attachments.
         PluginError: a plugin is not installed, or failed; it is named.
         StoreError: the store or the attachments cannot be opened.
     """
@@ -208,6 +225,7 @@ def open_profile(
         host = OpenProfile(
             profile, sessions, attachments, tools, plugins=acting, wrap=wrap, given_routes=given
         )
+        host.access_path()
         stack.enter_context(
             mounted(acting, profile.plugin_settings, host.waterfalls, sessions, host.route)
         )

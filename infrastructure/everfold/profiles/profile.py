@@ -9,8 +9,12 @@ from typing import Any
 from pydantic import Field
 
 from everfold.agent.settings import AgentSettings, Limits, ModelSettings, RetryPolicy
+from everfold.llm.access_paths import AccessPathError, check_access_path
 from everfold.profiles.checking import Strict, Table, check_keys, names_of, validated
 from everfold.profiles.errors import ProfileError
+
+LOCAL = "local"
+"""Tools run where the attachments are, and read the store's own files."""
 
 
 class ProfileTable(Strict):
@@ -24,6 +28,7 @@ class ProfileTable(Strict):
         route: which of `routes` is asked.
         plugins: those that act, in this order; every installed one if left out.
         plugin: settings by plugin.
+        access_path: where tools read attachments: a template, or `local` for the store's own files.
         tools: what the model may call: `module:name` of functions.
         retry, agent: as `everfold.agent.settings` has them.
     """
@@ -37,6 +42,7 @@ class ProfileTable(Strict):
     routes: Mapping[str, Mapping[str, Any]] = {}
     plugins: tuple[str, ...] | None = None
     plugin: Mapping[str, Mapping[str, Any]] = {}
+    access_path: str | None = None
     tools: tuple[str, ...] = ()
     retry: Mapping[str, Any] = {}
     agent: Mapping[str, Any] = {}
@@ -62,6 +68,7 @@ class Profile:
         routes: tables by the name that logs know the route by.
         plugins: None for every installed one.
         plugin_settings: by plugin.
+        access_path: a template, or LOCAL.
     """
 
     name: str
@@ -77,6 +84,7 @@ class Profile:
     tools: tuple[str, ...]
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     limits: Limits = field(default_factory=Limits)
+    access_path: str | None = None
 
     def table(self, provider: str | None = None) -> Table:
         """Return the table of a route, of the one that is asked if None.
@@ -115,7 +123,7 @@ class Profile:
         chosen = ModelSettings(
             name, call.model, call.reasoning_effort, call.temperature, call.max_tokens, call.stop
         )
-        return AgentSettings(chosen, self.system_prompt, self.retry, self.limits)
+        return AgentSettings(chosen, self.system_prompt, self.retry, self.limits, self.access_path)
 
 
 def profile_of(table: Table, name: str, folder: Path | None) -> Profile:
@@ -144,11 +152,21 @@ def profile_of(table: Table, name: str, folder: Path | None) -> Profile:
         tools=read.tools,
         retry=validated(RetryPolicy, read.retry, f"{where}, [retry]"),
         limits=validated(Limits, read.agent, f"{where}, [agent]"),
+        access_path=_access_path(read.access_path, where),
     )
     _check_numbers(asdict(made.retry), f"{where}, [retry]")
     _check_numbers(asdict(made.limits), f"{where}, [agent]")
     made.table()
     return made
+
+
+def _access_path(given: str | None, where: str) -> str | None:
+    if given is not None and given != LOCAL:
+        try:
+            check_access_path(given)
+        except AccessPathError as error:
+            raise ProfileError(f"{where}: {error}; or write {LOCAL!r}") from None
+    return given
 
 
 def _route(read: ProfileTable, where: str) -> str:

@@ -64,4 +64,5 @@ def profile_for(recording: Recording) -> Profile:
         plugin_settings={name: own for name, own in recording.plugins.items() if own},
         retry=validated(RetryPolicy, recording.settings.get("retry", {}), where),
         limits=validated(Limits, recording.settings.get("limits", {}), where),
+        access_path=recording.settings.get("access_path"),
     )

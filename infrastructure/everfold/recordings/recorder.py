@@ -72,10 +72,12 @@ class Recorder:
         """
         sessions = self.sessions
         settings = asdict(agent.settings)
-        prompt = settings.pop("system_prompt")
+        prompt, path = settings.pop("system_prompt"), settings.pop("access_path")
         header = sessions.load(self._session_id).latest("request/header")
         tools = [] if header is None else list(header.data["header"].get("tools", []))
         names = Normaliser(self._session_id, prompt, tools, self.paths, self.secrets)
+        if path is not None:
+            settings["access_path"] = without_paths(path, names)
         events = names.events(event.record() for event in sessions.log(self._session_id))
         normal = _Normal(names)
         return Recording(

@@ -15,7 +15,6 @@ from everfold.routes.anthropic_sdk import connect
 from everfold.routes.incremental import Projections
 from everfold.routes.pictures import ImageVersions
 from everfold.routes.preparing import capabilities_of, outgoing_of, prepared_inline
-from everfold.routes.projection import AccessPath
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings
 from everfold.routes.text_only import image_tokens
@@ -46,7 +45,6 @@ class AnthropicMessagesRoute:
     Args:
         settings: where and how.
         versions: the pictures' request versions.
-        access_path: where the model's tools can read an attachment.
         transport: makes the HTTP transport of each SDK client; None for the SDK's own.
 
     Raises:
@@ -58,12 +56,11 @@ class AnthropicMessagesRoute:
         self,
         settings: AnthropicSettings,
         versions: ImageVersions,
-        access_path: AccessPath = lambda _attachment: None,
         transport: MakeTransport | None = None,
     ) -> None:
         self._settings, self._versions = settings, versions
         form = MessagesForm(settings.replays_thinking)
-        self._projections = Projections(settings.provider, access_path, form)
+        self._projections = Projections(settings.provider, form)
         self._limits = settings.route_limits()
         self._sdk = connect(settings, transport)
         self._sender = Sender(self._sdk.errors, settings.timeouts(), settings.secrets())

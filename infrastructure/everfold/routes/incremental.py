@@ -14,7 +14,7 @@ from threading import Lock
 from everfold.llm.route import LlmRequest
 from everfold.routes.limits import RouteLimits
 from everfold.routes.parts import ImagePart, Turn
-from everfold.routes.projection import AccessPath, Message, Projection
+from everfold.routes.projection import Message, Projection
 from everfold.routes.wire import items_json
 from everfold.routes.written import (
     Form,
@@ -40,7 +40,7 @@ holds too; both are let go with the bytes. A session that is not kept is project
 is the same.
 """
 
-_Key = tuple[str, str, bool]
+_Key = tuple[str, str, bool, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +177,8 @@ class Projections:
         kept_bytes: how many bytes of wire form are kept.
     """
 
-    def __init__(
-        self, provider: str, access_path: AccessPath, form: Form, kept_bytes: int = KEPT_BYTES
-    ) -> None:
-        self._provider, self._access_path, self._form = provider, access_path, form
+    def __init__(self, provider: str, form: Form, kept_bytes: int = KEPT_BYTES) -> None:
+        self._provider, self._form = provider, form
         self._most_bytes = kept_bytes
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._lock = Lock()
@@ -192,14 +190,14 @@ class Projections:
             LlmError: as `project`.
         """
         model, has_tools = request.config["model"], bool(request.header.get("tools"))
-        key = (request.session_id, model, has_tools)
+        key = (request.session_id, model, has_tools, request.access_path)
         with self._lock:
             kept = self._kept.pop(key, None)
             if kept is not None and not kept.is_continued_in(request.messages, limits):
                 self._forget(request.session_id)
                 kept = None
             if kept is None:
-                kept = _Kept(self._new(model, limits, has_tools), limits, self._form)
+                kept = _Kept(self._new(request, limits), limits, self._form)
             projected = kept.projected(request.messages)
             self._kept[key] = kept
             self._make_room()
@@ -222,8 +220,9 @@ class Projections:
     def _sum(self) -> int:
         return sum(kept.size for kept in self._kept.values())
 
-    def _new(self, model: str, limits: RouteLimits, has_tools: bool) -> Projection:
-        return Projection(self._provider, model, limits, self._access_path, has_tools)
+    def _new(self, request: LlmRequest, limits: RouteLimits) -> Projection:
+        model, has_tools = request.config["model"], bool(request.header.get("tools"))
+        return Projection(self._provider, model, limits, request.access_path, has_tools)
 
 
 def _continues(messages: Sequence[Message], known: Sequence[Message]) -> bool:

@@ -21,7 +21,6 @@ from everfold.routes.preparing import (
     outgoing_of,
     prepared_inline,
 )
-from everfold.routes.projection import AccessPath
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings
 from everfold.routes.text_only import image_tokens
@@ -60,7 +59,6 @@ class OpenAiChatRoute:
     Args:
         settings: where and how.
         versions: the pictures' request versions.
-        access_path: where the model's tools can read an attachment.
         transport: makes the HTTP transport of each SDK client; None for the SDK's own.
     """
 
@@ -68,12 +66,11 @@ class OpenAiChatRoute:
         self,
         settings: ChatSettings,
         versions: ImageVersions,
-        access_path: AccessPath = lambda _attachment: None,
         transport: MakeTransport | None = None,
     ) -> None:
         self._settings, self._versions = settings, versions
         form = ChatForm(settings.reasoning_back)
-        self._projections = Projections(settings.provider, access_path, form)
+        self._projections = Projections(settings.provider, form)
         self._limits = settings.route_limits()
         self._clients = clients(settings, transport)
         self._sender = Sender(ERRORS, settings.timeouts(), settings.secrets())

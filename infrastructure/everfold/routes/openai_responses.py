@@ -19,7 +19,6 @@ from everfold.routes.openai_responses_body import ResponsesForm, file_ids, respo
 from everfold.routes.openai_responses_reader import ResponsesReader
 from everfold.routes.pictures import ImageVersions, Picture, data_url, pictures_of, read_bytes
 from everfold.routes.preparing import capabilities_of, outgoing_of, prepared, prepared_inline
-from everfold.routes.projection import AccessPath
 from everfold.routes.rejections import Sent
 from everfold.routes.sending import Request, Sender
 from everfold.routes.settings import RouteSettings, Seconds
@@ -58,7 +57,6 @@ class OpenAiResponsesRoute:
         settings: where and how.
         versions: the pictures' request versions.
         uploads: which pictures the account holds already.
-        access_path: where the model's tools can read an attachment.
         transport: makes the HTTP transport of each SDK client; None for the SDK's own.
     """
 
@@ -67,11 +65,10 @@ class OpenAiResponsesRoute:
         settings: ResponsesSettings,
         versions: ImageVersions,
         uploads: UploadBook,
-        access_path: AccessPath = lambda _attachment: None,
         transport: MakeTransport | None = None,
     ) -> None:
         self._settings, self._versions = settings, versions
-        self._projections = Projections(settings.provider, access_path, ResponsesForm())
+        self._projections = Projections(settings.provider, ResponsesForm())
         self._limits = settings.route_limits()
         self._clients = clients(settings, transport)
         self._sender = Sender(ERRORS, settings.timeouts(), settings.secrets())

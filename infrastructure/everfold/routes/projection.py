@@ -4,10 +4,11 @@ What a provider would refuse for ever is made valid here, at request time and th
 time; the log keeps the original. Nothing is left out silently: text stands for it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from everfold.llm import access_paths
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.images import is_omitted
 from everfold.llm.placeholders import file_handle_text, offloaded_image_text, quoted
@@ -17,9 +18,6 @@ from everfold.routes.parts import AnswerPart, CallPart, ImagePart, Part, TextPar
 from everfold.routes.text_only import attachment_of, shown_as_text
 
 Message = Mapping[str, Any]
-AccessPath = Callable[[Mapping[str, Any]], str | None]
-"""Gives the path at which the model's tools can read an attachment now, None for nowhere."""
-
 BLANK = "(blank message)"
 LATER_PROMPT = "[The system prompt is now:]"
 _OWN_IDS = "sha256:"
@@ -31,7 +29,7 @@ def project(
     provider: str,
     model: str,
     limits: RouteLimits,
-    access_path: AccessPath = lambda _attachment: None,
+    access_path: str | None = None,
     has_tools: bool = True,
 ) -> list[Turn]:
     """Return the turns of a request, in which every rule that providers share holds.
@@ -42,6 +40,7 @@ def project(
     Args:
         messages: derived messages in surface order.
         provider: the name of the route in logs.
+        access_path: the template of where tools can read attachments; None for nowhere.
         has_tools: whether the request declares tools; without, calls and answers are text, since
             some providers refuse them then (D11).
 
@@ -62,7 +61,7 @@ class Projection:
         provider: str,
         model: str,
         limits: RouteLimits,
-        access_path: AccessPath,
+        access_path: str | None,
         has_tools: bool,
     ) -> None:
         self._projector = _Projector(provider, model, limits, access_path)
@@ -133,7 +132,7 @@ class _Projector:
     """Projects one request; counts its retained pictures on the way."""
 
     def __init__(
-        self, provider: str, model: str, limits: RouteLimits, access_path: AccessPath
+        self, provider: str, model: str, limits: RouteLimits, access_path: str | None
     ) -> None:
         self._provider, self._model = provider, model
         self._limits, self._access_path = limits, access_path
@@ -229,16 +228,19 @@ class _Projector:
                 return self._input_image(block)
             case "file":
                 attachment = attachment_of(block)
-                return TextPart(file_handle_text(attachment, self._access_path(attachment)))
+                return TextPart(file_handle_text(attachment, self._path_to(attachment)))
             case kind:
                 return TextPart(f"[Content of type {quoted(kind)}, which cannot be shown here.]")
+
+    def _path_to(self, attachment: Mapping[str, Any]) -> str | None:
+        return access_paths.access_path(self._access_path, attachment)
 
     def _input_image(self, block: Mapping[str, Any]) -> TextPart | ImagePart:
         if self._limits.is_text_only:
             return TextPart(shown_as_text(block))
         attachment = attachment_of(block)
         if is_omitted(block):
-            return TextPart(offloaded_image_text(attachment, self._access_path(attachment)))
+            return TextPart(offloaded_image_text(attachment, self._path_to(attachment)))
         if not str(attachment.get("attachmentId", "")).startswith(_OWN_IDS):
             return TextPart(
                 f"[Image {quoted(str(attachment.get('attachmentId')))} is kept elsewhere.]"

@@ -19,6 +19,7 @@ from everfold.projections.compaction.settings import CompactionSettings
 from everfold.projections.token_meter.meter import window_of
 from everfold.projections.token_meter.pricing import route_pricing
 from everfold.projections.token_meter.surface_prices import ImagePricing
+from everfold.session.request_context import logged_access_path
 from everfold.session.session import Session
 
 Trigger = Literal["manual", "pressure", "overflow"]
@@ -70,6 +71,7 @@ class Model:
     config: Mapping[str, Any]
     tools: Sequence[Any]
     window: int | None
+    access_path: str | None = None
 
     @classmethod
     def of(
@@ -106,7 +108,7 @@ class Model:
         tools = header.get("tools") or ()
         priced = route if chosen[0] == asked[0] else route_of(str(asked[0]))
         pricing = route_pricing(priced, str(asked[1]))
-        return cls(pricing, route, config, tools, window)
+        return cls(pricing, route, config, tools, window, logged_access_path(session))
 
 
 def _window(route: Route, model: tuple[Any, Any], session: Session) -> int | None:
@@ -213,6 +215,7 @@ class Job:
             tools=self.model.tools,
             instruction=f"{prompt}\n\nDwell on this: {focus}" if focus else prompt,
             limit=self.limit,
+            access_path=self.model.access_path,
         ).fitted()
 
     def _units(self) -> list[Unit]:

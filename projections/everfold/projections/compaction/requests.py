@@ -48,6 +48,7 @@ class SummaryInput:
         tools: the conversation's tools, so that its prefix stays the one that caches know.
         instruction: what the model is asked to do.
         limit: what one request may cost; None for any.
+        access_path: as the conversation's own requests have it.
     """
 
     session_id: str
@@ -58,6 +59,7 @@ class SummaryInput:
     tools: Sequence[Any]
     instruction: str
     limit: int | None
+    access_path: str | None = None
 
     def fitted(self) -> "SummaryInput":
         """Return this input without prompt and tools if these take up too much of the limit."""
@@ -106,7 +108,8 @@ class SummaryInput:
         header: dict[str, Any] = {"config": dict(self.config)}
         if self.tools:
             header["tools"] = list(self.tools)
-        return LlmRequest(header, (*self.head, *carried, *messages, asked), self.session_id)
+        shown = (*self.head, *carried, *messages, asked)
+        return LlmRequest(header, shown, self.session_id, self.access_path)
 
     def _overhead(self) -> int:
         head = sum(map(message_price, self.head))
