@@ -7,32 +7,22 @@ CREATE FUNCTION append_events(streams text[], firsts bigint[], counts integer[],
 DECLARE
     positions bigint[] := '{}';
     start integer := 1;
-    stored bigint;
-    place bigint;
 BEGIN
-    -- As lock_log().
-    PERFORM pg_advisory_xact_lock(
-        (1702258278::bigint << 32) | 'stored_events'::regclass::oid::bigint
-    );
+    IF cardinality(streams) = 1 THEN
+        PERFORM share_stream(streams[1]);
+    ELSE
+        PERFORM hold_streams(streams);
+    END IF;
+    PERFORM enter_log();
     FOR run IN 1 .. cardinality(streams) LOOP
-        SELECT originator_version INTO stored FROM stored_events
-            WHERE originator_id = streams[run] ORDER BY originator_version DESC LIMIT 1;
-        IF stored IS DISTINCT FROM firsts[run] - 1 THEN
-            PERFORM check_end(streams[run], firsts[run]);
-        END IF;
-        IF counts[run] = 1 THEN
-            INSERT INTO stored_events (originator_id, originator_version, topic, state)
-                VALUES (streams[run], firsts[run], topics[start], states[start])
-                RETURNING notification_id INTO place;
-            positions := positions || place;
-        ELSE
-            positions := positions || insert_run(
-                streams[run],
-                firsts[run],
-                topics[start : start + counts[run] - 1],
-                states[start : start + counts[run] - 1]
-            );
-        END IF;
+        -- A statement of its own, before positions are given out: they rise along a stream.
+        PERFORM check_end(streams[run], firsts[run]);
+        positions := positions || insert_run(
+            streams[run],
+            firsts[run],
+            topics[start : start + counts[run] - 1],
+            states[start : start + counts[run] - 1]
+        );
         start := start + counts[run];
     END LOOP;
     IF key IS NOT NULL THEN
@@ -43,7 +33,6 @@ BEGIN
                 USING ERRCODE = 'EF004', DETAIL = streams[1];
         END IF;
     END IF;
-    PERFORM pg_notify('everfold_' || md5(current_schema()), '');
     RETURN positions;
 END $$;
 
@@ -67,6 +56,67 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION check_isolation() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'the log is written in READ COMMITTED transactions alone'
+            USING ERRCODE = 'feature_not_supported';
+    END IF;
+END $$;
+
+CREATE PROCEDURE commit_copy(IN source text, IN upto bigint, IN target text, IN header_topic text, IN header_state bytea, IN tail_topics text[], IN tail_states bytea[], INOUT version bigint DEFAULT NULL::bigint)
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    version := copy_stream(
+        source, upto, target, header_topic, header_state, tail_topics, tail_states
+    );
+    COMMIT;
+    PERFORM wake_followers();
+END $$;
+
+CREATE PROCEDURE commit_event(IN stream text, IN version bigint, IN new_topic text, IN new_state bytea, IN key bytea, INOUT place bigint DEFAULT NULL::bigint)
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    stored bigint;
+BEGIN
+    IF current_setting('transaction_isolation') = 'read committed'
+        AND pg_try_advisory_xact_lock_shared(
+            'deleted_streams'::regclass::oid::integer # 1702258278, hashtext(stream) & 1023
+        )
+        AND pg_try_advisory_xact_lock_shared(
+            'stored_events'::regclass::oid::integer # 1702258278,
+            (coalesce(pg_sequence_last_value('stored_events_notification_id_seq'), 0) << 32 >> 32)::integer
+        )
+    THEN
+        SELECT originator_version INTO stored FROM stored_events
+            WHERE originator_id = stream ORDER BY originator_version DESC LIMIT 1;
+    END IF;
+    IF stored = version - 1 AND key IS NULL THEN
+        INSERT INTO stored_events (originator_id, originator_version, topic, state)
+            VALUES (stream, version, new_topic, new_state)
+            RETURNING notification_id INTO place;
+    ELSE
+        place := (append_events(
+            ARRAY[stream], ARRAY[version], ARRAY[1], ARRAY[new_topic], ARRAY[new_state], key
+        ))[1];
+    END IF;
+    COMMIT;
+    PERFORM pg_notify('everfold_' || md5(current_schema()), '');
+END $$;
+
+CREATE PROCEDURE commit_events(IN streams text[], IN firsts bigint[], IN counts integer[], IN topics text[], IN states bytea[], IN key bytea, INOUT positions bigint[] DEFAULT NULL::bigint[])
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    positions := append_events(streams, firsts, counts, topics, states, key);
+    COMMIT;
+    PERFORM wake_followers();
+END $$;
+
 CREATE FUNCTION copy_stream(source text, upto bigint, target text, header_topic text, header_state bytea, tail_topics text[], tail_states bytea[]) RETURNS bigint
     LANGUAGE plpgsql
     SET search_path FROM CURRENT
@@ -74,7 +124,8 @@ CREATE FUNCTION copy_stream(source text, upto bigint, target text, header_topic 
 DECLARE
     copied bigint;
 BEGIN
-    PERFORM lock_log();
+    PERFORM share_stream(target);
+    PERFORM enter_log();
     PERFORM check_end(target, 1);
     PERFORM insert_run(target, 1, ARRAY[header_topic], ARRAY[header_state]);
     INSERT INTO stored_events (originator_id, originator_version, topic, state)
@@ -89,7 +140,6 @@ BEGIN
             USING ERRCODE = 'EF005', DETAIL = source;
     END IF;
     PERFORM insert_run(target, upto + 1, tail_topics, tail_states);
-    PERFORM pg_notify('everfold_' || md5(current_schema()), '');
     RETURN upto + cardinality(tail_topics);
 END $$;
 
@@ -100,7 +150,7 @@ CREATE FUNCTION delete_stream(stream text) RETURNS boolean
 DECLARE
     last bigint;
 BEGIN
-    PERFORM lock_log();
+    PERFORM hold_streams(ARRAY[stream]);
     SELECT max(originator_version) INTO last FROM stored_events WHERE originator_id = stream;
     DELETE FROM stored_snapshots WHERE originator_id = stream;
     DELETE FROM append_keys WHERE originator_id = stream;
@@ -110,6 +160,29 @@ BEGIN
     INSERT INTO deleted_streams VALUES (stream, last) ON CONFLICT DO NOTHING;
     DELETE FROM stored_events WHERE originator_id = stream;
     RETURN true;
+END $$;
+
+CREATE FUNCTION enter_log() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    -- Not "SELECT last_value": that one may see, for a moment, a number that is not given out yet.
+    PERFORM pg_advisory_xact_lock_shared(
+        'stored_events'::regclass::oid::integer # 1702258278,
+        (coalesce(pg_sequence_last_value('stored_events_notification_id_seq'), 0) << 32 >> 32)::integer
+    );
+END $$;
+
+CREATE FUNCTION hold_streams(streams text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    key integer;
+BEGIN
+    PERFORM check_isolation();
+    FOR key IN SELECT DISTINCT hashtext(stream) & 1023 FROM unnest(streams) AS stream ORDER BY 1 LOOP
+        PERFORM pg_advisory_xact_lock('deleted_streams'::regclass::oid::integer # 1702258278, key);
+    END LOOP;
 END $$;
 
 CREATE FUNCTION insert_run(stream text, first bigint, run_topics text[], run_states bytea[]) RETURNS bigint[]
@@ -129,20 +202,12 @@ BEGIN
     RETURN positions;
 END $$;
 
-CREATE FUNCTION lock_log() RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    PERFORM pg_advisory_xact_lock(
-        (1702258278::bigint << 32) | 'stored_events'::regclass::oid::bigint
-    );
-END $$;
-
 CREATE FUNCTION save_snapshot(stream text, version bigint, new_topic text, new_state bytea) RETURNS void
     LANGUAGE plpgsql
     SET search_path FROM CURRENT
     AS $$
 BEGIN
+    PERFORM share_stream(stream);
     INSERT INTO stored_snapshots (originator_id, originator_version, topic, state)
         SELECT stream, version, new_topic, new_state
         WHERE NOT EXISTS (SELECT FROM deleted_streams WHERE originator_id = stream)
@@ -152,6 +217,49 @@ BEGIN
         SELECT originator_version FROM stored_snapshots WHERE originator_id = stream
         ORDER BY originator_version DESC OFFSET 1 LIMIT 1
     );
+END $$;
+
+CREATE FUNCTION settled_position(OUT place bigint, OUT is_held boolean) RETURNS record
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+DECLARE
+    newest bigint;
+    bound bigint;
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'a standby does not know which writers are at work; '
+            'read the global order on the primary server' USING ERRCODE = 'feature_not_supported';
+    END IF;
+    SELECT notification_id INTO newest FROM stored_events ORDER BY notification_id DESC LIMIT 1;
+    SELECT min(newest + ((objid::bigint - newest) << 32 >> 32)) INTO bound FROM pg_locks
+        WHERE locktype = 'advisory' AND objsubid = 2 AND granted
+        AND classid = ('stored_events'::regclass::oid::integer # 1702258278)::oid
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database());
+    is_held := coalesce(bound < newest, false);
+    IF is_held THEN
+        SELECT notification_id INTO newest FROM stored_events WHERE notification_id <= bound
+            ORDER BY notification_id DESC LIMIT 1;
+    END IF;
+    place := coalesce(newest, 0);
+END $$;
+
+CREATE FUNCTION share_stream(stream text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM check_isolation();
+    PERFORM pg_advisory_xact_lock_shared(
+        'deleted_streams'::regclass::oid::integer # 1702258278, hashtext(stream) & 1023
+    );
+END $$;
+
+CREATE FUNCTION wake_followers() RETURNS void
+    LANGUAGE plpgsql
+    SET search_path FROM CURRENT
+    AS $$
+BEGIN
+    PERFORM pg_notify('everfold_' || md5(current_schema()), '');
 END $$;
 
 CREATE TABLE append_keys (

@@ -2,55 +2,30 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
 
 import pytest
 
-from everfold.session.events import Recorded
-from everfold.session.ports import SessionStore
 from everfold.store.contract.follower import PATIENCE_S, Follower
 from everfold.store.contract.rows import row, rows
 from everfold.store.urls import open_store
 from tests.postgres import connect, with_query
 from tests.proxy import Proxy
 from tests.raw import sqlite
+from tests.store.open_writers import appending, wait_until_blocked
 
 INSERT = (
     "INSERT INTO stored_events (originator_id, originator_version, topic, state)"
     " VALUES ('slow', 3, 'user/message', {state})"
 )
-WAITING = (
-    "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
-)
-
-
-def in_background(store: SessionStore, events: Sequence[Recorded]) -> threading.Thread:
-    """Append on another thread."""
-    thread = threading.Thread(target=store.append, args=(events,), daemon=True)
-    thread.start()
-    return thread
-
-
-def wait_until(is_so: Callable[[], bool]) -> None:
-    """Return when it is so."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline, "it never came to be"
-        time.sleep(0.01)
 
 
 def test_a_follower_on_postgres_misses_no_event_that_commits_late(postgres_url: str) -> None:
-    url = with_query(postgres_url, application_name="late-commit")
-
-    def waiting(count: int) -> Callable[[], bool]:
-        return lambda: blocker.execute(WAITING, ["late-commit"]).fetchone() == (count,)
-
+    name = "late-commit"
     with (
-        open_store(url) as slow,
-        open_store(url) as fast,
-        open_store(url) as reader,
+        open_store(with_query(postgres_url, application_name=name)) as slow,
+        open_store(postgres_url) as fast,
+        open_store(postgres_url) as reader,
         connect(postgres_url) as holder,
-        connect(postgres_url) as blocker,
     ):
         slow.append([row("slow", 1)])
         with Follower(reader) as follower:
@@ -58,13 +33,14 @@ def test_a_follower_on_postgres_misses_no_event_that_commits_late(postgres_url: 
             # An uncommitted row at version 3 stops the slow writer half-way: it holds positions.
             with holder.transaction(force_rollback=True):
                 holder.execute(INSERT.format(state="'{}'").encode())
-                late = in_background(slow, rows("slow", 2, 3))
-                wait_until(waiting(1))
-                other = in_background(fast, [row("fast", 1)])
-                wait_until(waiting(2))
+                late = appending(slow, rows("slow", 2, 3))
+                wait_until_blocked(postgres_url, name)
+                fast.append([row("fast", 1)])
+                assert fast.version("fast") == 1
+                assert len(reader.read_all()) == 1
+                assert late.is_running
                 assert len(follower.seen) == 1
-            late.join(PATIENCE_S)
-            other.join(PATIENCE_S)
+            late.outcome()
             seen = follower.wait_for(4)
         stored = reader.read_all()
 
@@ -84,12 +60,12 @@ def test_a_follower_on_sqlite_misses_no_event_that_commits_late(sqlite_url: str)
             follower.wait_for(2)
             holder.execute("BEGIN IMMEDIATE")
             holder.execute(INSERT.format(state="X'7B7D'"))
-            other = in_background(fast, [row("fast", 1)])
-            other.join(0.3)
-            assert other.is_alive()
+            other = appending(fast, [row("fast", 1)])
+            time.sleep(0.3)
+            assert other.is_running
             assert len(follower.seen) == 2
             holder.execute("COMMIT")
-            other.join(PATIENCE_S)
+            other.outcome()
             seen = follower.wait_for(4)
 
     assert [(n.event.originator_id, n.event.originator_version) for n in seen] == [

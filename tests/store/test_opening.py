@@ -233,6 +233,7 @@ def test_a_postgres_role_that_may_only_read_is_refused_by_the_code_of_that(
 
             with open_store(with_query(postgres_url, options=f"-c role={role}")) as reader:
                 assert list(reader.read("a")) == events
+                assert [n.event for n in reader.read_all()] == events
                 with pytest.raises(StoreReadOnlyError):
                     reader.append([row("a", 4)])
         finally:

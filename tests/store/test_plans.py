@@ -3,9 +3,11 @@
 import time
 
 from everfold.store.contract.rows import row, rows
+from everfold.store.postgres_backend import PostgresBackend
 from everfold.store.urls import open_store
-from tests.postgres import connect
+from tests.postgres import connect, with_query
 
+SETTINGS = "SELECT current_setting('jit'), current_setting('default_transaction_isolation')"
 EVENTS = 5000
 BATCH = 1000
 TEXT = "x" * 500
@@ -42,3 +44,15 @@ def test_an_append_that_is_looked_up_by_its_key_reads_no_other_event(postgres_ur
         time.sleep(0.05)
     assert (len(found), len(missed)) == (BATCH, 0)
     assert scanned(postgres_url) == (lookups + 2, before + BATCH)
+
+
+def test_a_connection_compiles_no_statement_and_sees_what_was_committed_last(
+    postgres_url: str,
+) -> None:
+    url = with_query(
+        postgres_url, options="-c jit=on -c default_transaction_isolation=serializable"
+    )
+    with open_store(url) as store:
+        assert isinstance(store.backend, PostgresBackend)
+        with store.backend.datastore.using() as connection:
+            assert connection.execute(SETTINGS).fetchone() == ("off", "read committed")

@@ -12,7 +12,6 @@ from everfold.session.ports import SessionStore
 from everfold.store.contract.follower import PATIENCE_S, Follower
 from everfold.store.contract.rows import row, rows, versions
 from everfold.store.urls import open_store
-from tests.postgres import connect, with_query
 from tests.processes import CONTEXT, Worker
 from tests.raw import sqlite, stored_rows
 
@@ -40,23 +39,6 @@ def test_readers_of_an_sqlite_file_do_not_wait_for_a_writer(sqlite_url: str) -> 
 
         assert versions(list(store.read("a"))) == [1, 2, 3]
         assert [summary.version for summary in store.streams()] == [3]
-
-
-def test_a_postgres_log_that_others_hold_is_given_up_after_the_wait(postgres_url: str) -> None:
-    with (
-        open_store(with_query(postgres_url, lock_timeout_s="0.2")) as store,
-        connect(postgres_url) as holder,
-    ):
-        store.append([row("a", 1)])
-        with holder.transaction():
-            holder.execute("SELECT lock_log()")
-
-            with pytest.raises(StoreBusyError):
-                store.append([row("a", 2)])
-            assert versions(list(store.read("a"))) == [1]
-
-        store.append([row("a", 2)])
-        assert store.version("a") == 2
 
 
 def append_until(url: str, stream_id: str, end: str, start: Barrier) -> int:

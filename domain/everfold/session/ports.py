@@ -19,7 +19,8 @@ class Notification:
     """A stored event with its place in the store's global order.
 
     Attributes:
-        position: strictly increasing in commit order, not gapless; a follower resumes after it.
+        position: strictly increasing along each stream and for each reader, not gapless; a follower
+            resumes after it and misses nothing, for rows come when no later commit can precede them.
     """
 
     position: int

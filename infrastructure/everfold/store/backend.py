@@ -189,13 +189,17 @@ class Backend(Protocol):
         ...
 
     def select_log(
-        self, after: int, upto: int | None, limit: int, topics: Sequence[str]
+        self, after: int, upto: int, limit: int, topics: Sequence[str]
     ) -> list[GlobalRow]:
-        """Return rows of the global order with `after` < position <= `upto`."""
+        """Return rows of the global order with `after` < position <= `upto`.
+
+        Args:
+            upto: at most what `last_position` gave.
+        """
         ...
 
     def last_position(self) -> int:
-        """Return the last position of the global order, 0 if nothing is stored."""
+        """Return the last position that no later commit can precede, 0 if nothing is stored."""
         ...
 
     def follower(self) -> Follower:

@@ -15,7 +15,12 @@ from psycopg.pq import Format
 _HEADER = struct.Struct("!iiIii")
 _LENGTH = struct.Struct("!i")
 _INT8 = struct.Struct("!q")
+_SIZED_INT8 = struct.Struct("!iq")
 _INT4 = struct.Struct("!i")
+
+TEXT, BIG_INT, BLOB = 25, 20, 17
+TEXTS, BIG_INTS, INTS, BLOBS = 1009, 1016, 1007, 1001
+"""The types' numbers, which are the same on every server."""
 
 
 class PackedArray(bytes):
@@ -68,6 +73,22 @@ def ints(values: Sequence[int]) -> Ints:
     return Ints(_packed(Ints.item_oid, [_INT4.pack(value) for value in values]))
 
 
+def big_int(value: int) -> bytes:
+    """Return a `bigint` in its binary form."""
+    return _INT8.pack(value)
+
+
+def unpacked_big_int(value: bytes) -> int:
+    """Return the value of a `bigint` in its binary form."""
+    number: int = _INT8.unpack(value)[0]
+    return number
+
+
+def unpacked_big_ints(array: bytes) -> list[int]:
+    """Return the values of a `bigint[]` in its binary form, which holds no nulls."""
+    return [value for _length, value in _SIZED_INT8.iter_unpack(array[_HEADER.size :])]
+
+
 def _packed(item_oid: int, values: Sequence[bytes]) -> bytes:
     if not values:
         return struct.pack("!iiI", 0, 0, item_oid)
@@ -89,7 +110,12 @@ def _dumper(array_oid: int) -> type[_PackedDumper]:
     return type("_Dumper", (_PackedDumper,), {"oid": array_oid})
 
 
-_ARRAY_OIDS: dict[type[PackedArray], int] = {Texts: 1009, Blobs: 1001, BigInts: 1016, Ints: 1007}
+_ARRAY_OIDS: dict[type[PackedArray], int] = {
+    Texts: TEXTS,
+    Blobs: BLOBS,
+    BigInts: BIG_INTS,
+    Ints: INTS,
+}
 
 
 def register(connection: psycopg.Connection) -> None:

@@ -7,17 +7,34 @@ import psycopg
 
 from everfold.session.errors import StoreError
 from everfold.store.backend import Copy, Follower, GlobalRow, Row, Run
-from everfold.store.postgres_arrays import big_ints, blobs, ints, texts
+from everfold.store.postgres_arrays import (
+    BIG_INT,
+    BIG_INTS,
+    BLOB,
+    BLOBS,
+    INTS,
+    TEXT,
+    TEXTS,
+    big_int,
+    big_ints,
+    blobs,
+    ints,
+    texts,
+    unpacked_big_int,
+    unpacked_big_ints,
+)
+from everfold.store.postgres_calls import Call
 from everfold.store.postgres_connections import Connection, SessionPostgresDatastore
 from everfold.store.postgres_errors import is_lost_connection, refusal_of, translate
-from everfold.store.postgres_log import PostgresFollower, last_position, select_log
+from everfold.store.postgres_log import PostgresFollower, select_log, settled_position
 
 T = TypeVar("T")
 
 _NO_END = 2**62
 
-_APPEND = "SELECT append_events(%b, %b, %b, %b, %b, %b)"
-_COPY = "SELECT copy_stream(%s, %s, %s, %s, %b, %b, %b)"
+_COMMIT_EVENT = Call("commit_event", (TEXT, BIG_INT, TEXT, BLOB, BLOB))
+_COMMIT_EVENTS = Call("commit_events", (TEXTS, BIG_INTS, INTS, TEXTS, BLOBS, BLOB))
+_COMMIT_COPY = Call("commit_copy", (TEXT, BIG_INT, TEXT, TEXT, BLOB, TEXTS, BLOBS))
 _ROWS = "SELECT originator_version, topic, state FROM stored_events WHERE originator_id = %s"
 # OFFSET 0 keeps the planner from joining the two: it would read the whole stream for one key.
 _BY_KEY = """
@@ -68,10 +85,12 @@ class PostgresBackend:
     def insert(self, runs: Sequence[Run], key: bytes | None) -> Sequence[int]:
         """Store the runs in one round trip.
 
-        One plain statement and no pipeline: the driver's pipeline hangs for ever, with the log
-        locked, when a batch does not fit the socket's buffers (docs/decisions/0011).
+        One plain statement and no pipeline: the driver's pipeline hangs for ever, with its locks
+        held, when a batch does not fit the socket's buffers (docs/decisions/0011).
         """
-        parameters = (
+        if len(runs) == 1 and len(runs[0].topics) == 1:
+            return [self._insert_one(runs[0], key)]
+        values = (
             texts([run.stream_id for run in runs]),
             big_ints([run.first for run in runs]),
             ints([len(run.topics) for run in runs]),
@@ -79,8 +98,17 @@ class PostgresBackend:
             blobs([state for run in runs for state in run.states]),
             key,
         )
-        positions: list[int] = self._call(_APPEND, parameters)
-        return positions
+        return unpacked_big_ints(self._commit(_COMMIT_EVENTS, values))
+
+    def _insert_one(self, run: Run, key: bytes | None) -> int:
+        values = (
+            run.stream_id.encode(),
+            big_int(run.first),
+            run.topics[0].encode(),
+            run.states[0],
+            key,
+        )
+        return unpacked_big_int(self._commit(_COMMIT_EVENT, values))
 
     def select(
         self, stream_id: str, after: int, upto: int | None, limit: int | None, descending: bool
@@ -144,16 +172,17 @@ class PostgresBackend:
 
     def copy(self, copy: Copy) -> int:
         """Make a stream of another one, inside the server."""
-        parameters = (
-            copy.source_id,
-            copy.upto,
-            copy.target_id,
-            *copy.header,
+        topic, state = copy.header
+        values = (
+            copy.source_id.encode(),
+            big_int(copy.upto),
+            copy.target_id.encode(),
+            topic.encode(),
+            state,
             texts(copy.tail_topics),
             blobs(copy.tail_states),
         )
-        version: int = self._call(_COPY, parameters)
-        return version
+        return unpacked_big_int(self._commit(_COMMIT_COPY, values))
 
     def select_streams(self, after: str, prefix: str, limit: int) -> list[tuple[str, Row, Row]]:
         """Return streams in order of id, each found by one look into the index."""
@@ -180,14 +209,14 @@ class PostgresBackend:
         return rows[0] if rows else None
 
     def select_log(
-        self, after: int, upto: int | None, limit: int, topics: Sequence[str]
+        self, after: int, upto: int, limit: int, topics: Sequence[str]
     ) -> list[GlobalRow]:
         """Return rows of the global order with `after` < position <= `upto`."""
         return self._read(lambda connection: select_log(connection, after, upto, limit, topics))
 
     def last_position(self) -> int:
-        """Return the last position of the global order, 0 if nothing is stored."""
-        return self._read(last_position)
+        """Return the last settled position of the global order, 0 if nothing is stored."""
+        return self._read(settled_position)[0]
 
     def follower(self) -> Follower:
         """Open a connection that follows the global order."""
@@ -206,16 +235,31 @@ class PostgresBackend:
         """Close every connection."""
         self.datastore.close()
 
-    def _call(self, statement: str, parameters: Sequence[object]) -> Any:
-        """Call a function of the schema once; its refusals come out as such."""
+    def _commit(self, call: Call, values: Sequence[bytes | None]) -> bytes:
+        """Call a procedure that commits; its refusals come out as such.
+
+        Who meets another writer at the primary key waits for it, and learns only that it won. Called
+        again, the procedure finds what that one stored, and says which stream it refuses and why.
+        """
         try:
-            with self.datastore.using() as connection, connection.cursor(binary=True) as cursor:
-                row = cursor.execute(statement.encode(), parameters, prepare=True).fetchone()
+            return self._commit_once(call, values)
+        except psycopg.errors.UniqueViolation:
+            return self._commit_once(call, values)
+
+    def _commit_once(self, call: Call, values: Sequence[bytes | None]) -> bytes:
+        try:
+            with self.datastore.using() as connection:
+                return call.run(connection, values)
         except psycopg.Error as error:
             refusal = refusal_of(error)
             if refusal is None:
                 raise
             raise refusal from error
+
+    def _call(self, statement: str, parameters: Sequence[object]) -> Any:
+        """Call a function of the schema once."""
+        with self.datastore.using() as connection, connection.cursor(binary=True) as cursor:
+            row = cursor.execute(statement.encode(), parameters, prepare=True).fetchone()
         return row[0] if row else None
 
     def _fetch(self, statement: str, parameters: Sequence[object]) -> list[Any]:

@@ -27,7 +27,7 @@ _REFUSALS: dict[str, type[AppendRefusedError]] = {
 }
 
 _MEANING: tuple[tuple[str, type[StoreError], str], ...] = (
-    ("55P03", StoreBusyError, "other writers held the log for the whole wait"),
+    ("55P03", StoreBusyError, "another writer of the session did not end for the whole wait"),
     ("57014", StoreBusyError, "the statement was cancelled"),
     ("40", StoreBusyError, "the transaction was rolled back"),
     ("25006", StoreReadOnlyError, "it is open for reading only"),
@@ -58,7 +58,7 @@ def translate(error: Exception, name: str) -> StoreError:
         name: what to call the store.
     """
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
-    text = str(error).strip()
+    text = _words(error)
     for prefix, kind, reason in _MEANING:
         if state is not None and state.startswith(prefix):
             return kind(f"{name}: {reason} ({text})")
@@ -67,10 +67,18 @@ def translate(error: Exception, name: str) -> StoreError:
     return StoreError(f"{name}: PostgreSQL refused ({text})")
 
 
+def _words(error: Exception) -> str:
+    """Return what went wrong, without the lines of the functions that it went wrong in."""
+    if not isinstance(error, psycopg.Error) or error.diag.message_primary is None:
+        return str(error).strip()
+    detail = error.diag.message_detail
+    return error.diag.message_primary + (f": {detail}" if detail else "")
+
+
 def is_lost_connection(error: Exception) -> bool:
     """Return whether the server may have carried out the statement without saying so.
 
-    A server that says why it ends the connection (class 57P) has rolled back what it was at.
+    A server that says why it ends the connection (class 57P) may have committed before it was told to.
     """
     if not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return False

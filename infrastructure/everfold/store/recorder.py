@@ -88,13 +88,15 @@ class StoreRecorder(ApplicationRecorder):
         *,
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
-        """Return rows of the global order."""
+        """Return rows of the global order; none that a later commit could still precede."""
         after = (start or 0) - (1 if inclusive_of_start and start is not None else 0)
-        rows = self._ask(lambda backend: backend.select_log(after, stop, limit, topics), *topics)
+        settled = self.last_position()
+        upto = settled if stop is None else min(stop, settled)
+        rows = self._ask(lambda backend: backend.select_log(after, upto, limit, topics), *topics)
         return list(map(notification_of, rows))
 
     def last_position(self) -> int:
-        """Return the last position of the global order, 0 if nothing is stored."""
+        """Return the last position that no later commit can precede, 0 if nothing is stored."""
         return self._ask(lambda backend: backend.last_position())
 
     def _ask(self, question: Callable[[Backend], T], *texts: str) -> T:

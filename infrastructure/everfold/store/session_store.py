@@ -92,6 +92,7 @@ class DatabaseSessionStore:
         return self._commit(
             lambda: self.backend.insert(runs, stored_key),
             lambda refusal: self._settle(refusal, runs),
+            lambda: stored_positions(self.backend, self.mapper, runs),
         )
 
     def _runs(self, events: Sequence[Recorded]) -> list[Run]:
@@ -104,12 +105,18 @@ class DatabaseSessionStore:
             for run in runs
         ]
 
-    def _commit(self, attempt: Callable[[], T], settle: Callable[[AppendRefusedError], T]) -> T:
+    def _commit(
+        self,
+        attempt: Callable[[], T],
+        settle: Callable[[AppendRefusedError], T],
+        look: Callable[[], T | None],
+    ) -> T:
         """Commit something that knows its own repetition, and find out what became of it.
 
         When a connection is lost, nobody knows if the server carried out what it was sent. Sending
         it again is safe: of two commits of the same rows one is refused, and `settle` finds by the
-        event ids that it was ours.
+        event ids that it was ours. Any other failure may have come after the commit, as followers were
+        woken: `look` finds what is stored then.
         """
         lost: Exception | None = None
         for pause_s in _SETTLING_PAUSES_S:
@@ -124,13 +131,23 @@ class DatabaseSessionStore:
                     raise
             except self.backend.errors as error:
                 if lost is None and not self.backend.is_lost_connection(error):
-                    raise self.backend.translate(error) from error
+                    return self._outcome(look, error)
                 lost = error
         raise StoreUnavailableError(
             f"{self.name}: the connection was lost during a commit and could not be had again, so "
             "it is not known whether the events were stored; append them again, with the same "
             "event ids, to find out"
         ) from lost
+
+    def _outcome(self, look: Callable[[], T | None], error: Exception) -> T:
+        failure = self.backend.translate(error)
+        try:
+            found = look()
+        except self.backend.errors:
+            raise failure from error
+        if found is None:
+            raise failure from error
+        return found
 
     def _settle(self, refusal: AppendRefusedError, runs: list[Run]) -> Sequence[int]:
         positions = stored_positions(self.backend, self.mapper, runs)
@@ -218,7 +235,9 @@ class DatabaseSessionStore:
             [encode(event.state) for event in tail],
         )
         return self._commit(
-            lambda: self.backend.copy(copy), lambda refusal: self._settle_copy(refusal, copy)
+            lambda: self.backend.copy(copy),
+            lambda refusal: self._settle_copy(refusal, copy),
+            lambda: self._copied(copy),
         )
 
     def _settle_copy(self, refusal: AppendRefusedError, copy: Copy) -> int:
@@ -228,10 +247,15 @@ class DatabaseSessionStore:
             if not self.backend.last_version(copy.source_id):
                 raise SessionNotFoundError(copy.source_id) from refusal
             raise StoreError(f"session {copy.source_id!r} has not {refusal}") from refusal
-        header = Run(copy.target_id, HEADER_VERSION, [copy.header[0]], [copy.header[1]])
-        if stored_positions(self.backend, self.mapper, [header]) is None:
+        version = self._copied(copy)
+        if version is None:
             raise SessionExistsError(copy.target_id) from refusal
-        return copy.upto + len(copy.tail_topics)
+        return version
+
+    def _copied(self, copy: Copy) -> int | None:
+        header = Run(copy.target_id, HEADER_VERSION, [copy.header[0]], [copy.header[1]])
+        is_ours = stored_positions(self.backend, self.mapper, [header]) is not None
+        return copy.upto + len(copy.tail_topics) if is_ours else None
 
     def streams(
         self, *, after: str = "", limit: int | None = None, prefix: str = ""

@@ -216,7 +216,7 @@ class SqliteBackend:
         return rows[0] if rows else None
 
     def select_log(
-        self, after: int, upto: int | None, limit: int, topics: Sequence[str]
+        self, after: int, upto: int, limit: int, topics: Sequence[str]
     ) -> list[GlobalRow]:
         """Return rows of the global order with `after` < position <= `upto`."""
         with self.datastore.reading() as connection:

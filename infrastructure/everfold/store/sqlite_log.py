@@ -15,18 +15,11 @@ _SCAN_ROWS = 5000
 
 
 def select_log(
-    connection: sqlite3.Connection,
-    after: int,
-    upto: int | None,
-    limit: int,
-    topics: Sequence[str],
+    connection: sqlite3.Connection, after: int, upto: int, limit: int, topics: Sequence[str]
 ) -> list[GlobalRow]:
     """Return rows with `after` < position <= `upto` in order; of some topics if any are given."""
-    statement = f"{_LOG} WHERE rowid > ?"
-    parameters: list[str | int] = [after]
-    if upto is not None:
-        statement += " AND rowid <= ?"
-        parameters.append(upto)
+    statement = f"{_LOG} WHERE rowid > ? AND rowid <= ?"
+    parameters: list[str | int] = [after, upto]
     if topics:
         statement += f" AND topic IN ({','.join('?' * len(topics))})"
         parameters += topics

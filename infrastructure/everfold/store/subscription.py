@@ -19,8 +19,8 @@ class LogFollowing:
     """The rows of the global order after a position, then those that come, until it is stopped.
 
     One thread takes rows, without a thread of its own; any thread stops it. A lost connection is
-    opened again, with pauses that grow. Nothing that commits late is missed: positions are given
-    out and committed one writer at a time.
+    opened again, with pauses that grow. Nothing that commits late is missed: a row comes when it is
+    certain that no later commit can precede it.
     """
 
     def __init__(self, backend: Backend, after: int, topics: Sequence[str]) -> None:
