@@ -61,7 +61,7 @@ CREATE FUNCTION check_isolation() RETURNS void
     AS $$
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'the log is written in READ COMMITTED transactions alone'
+        RAISE EXCEPTION 'the log is written and followed in READ COMMITTED transactions alone'
             USING ERRCODE = 'feature_not_supported';
     END IF;
 END $$;
@@ -231,6 +231,7 @@ BEGIN
         RAISE EXCEPTION 'a standby does not know which writers are at work; '
             'read the global order on the primary server' USING ERRCODE = 'feature_not_supported';
     END IF;
+    PERFORM check_isolation();
     SELECT notification_id INTO newest FROM stored_events ORDER BY notification_id DESC LIMIT 1;
     SELECT min(newest + ((objid::bigint - newest) << 32 >> 32)) INTO bound FROM pg_locks
         WHERE locktype = 'advisory' AND objsubid = 2 AND granted

@@ -236,9 +236,10 @@ def test_the_librarys_subscription_passes_nothing_over(postgres_url: str) -> Non
         "append_events('{a,b}', '{2,1}', '{1,1}', '{t/x,t/x}', '{\"{}\",\"{}\"}', NULL)",
         "copy_stream('a', 1, 'c', 't/x', '{}', '{}', '{}')",
         "delete_stream('a')",
+        "settled_position()",
     ],
 )
-def test_a_transaction_with_a_snapshot_of_its_own_may_not_write_the_log(
+def test_a_transaction_with_a_snapshot_of_its_own_may_neither_write_the_log_nor_follow_it(
     store: SessionStore, postgres_url: str, level: str, call: str
 ) -> None:
     with connect(postgres_url) as server:

@@ -62,12 +62,13 @@ END $$;
 -- * The streams, one of 1,024 keys each: shared by a writer of one stream, so that it is not deleted
 --   meanwhile; alone by a writer of several, in one order for all, so that no two wait for each other.
 
--- What was committed before a row's turn decides about it; a snapshot of long ago does not show that.
+-- What was committed last decides about a row's turn, and about what is settled; a snapshot of long ago does
+-- not show that.
 CREATE FUNCTION check_isolation() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'the log is written in READ COMMITTED transactions alone'
+        RAISE EXCEPTION 'the log is written and followed in READ COMMITTED transactions alone'
             USING ERRCODE = 'feature_not_supported';
     END IF;
 END $$;
@@ -119,6 +120,7 @@ BEGIN
         RAISE EXCEPTION 'a standby does not know which writers are at work; '
             'read the global order on the primary server' USING ERRCODE = 'feature_not_supported';
     END IF;
+    PERFORM check_isolation();
     SELECT notification_id INTO newest FROM stored_events ORDER BY notification_id DESC LIMIT 1;
     SELECT min(newest + ((objid::bigint - newest) << 32 >> 32)) INTO bound FROM pg_locks
         WHERE locktype = 'advisory' AND objsubid = 2 AND granted
