@@ -12,8 +12,8 @@ from everfold.projections.image_offload.decisions import omit
 from everfold.routes.scripted import says
 from tests.agent.kit import Checking, Host, png, run
 
-MAY_MAKE_AGENTS = {"kit.py", "test_two_processes.py"}
-"""The kit checks every request; the others run agents in processes of their own."""
+MAY_MAKE_AGENTS = {"kit.py", "test_g_storage.py", "test_two_processes.py"}
+"""The kit checks every request; the others run agents in processes or stores of their own."""
 
 
 def test_every_agent_of_these_tests_comes_from_the_kit_that_checks_it() -> None:

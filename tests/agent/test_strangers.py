@@ -141,8 +141,8 @@ def test_a_plugin_that_ends_the_program_does_so_also_when_the_turn_cannot_be_clo
         raise SystemExit(3)
 
     host.mounted.waterfalls.pre_step.register("acme-exits", leaving)
-    # The input and the opening are stored before.
-    agent = host.agent(host.route(says("fine")), sessions=failing(host.sessions, 3))
+    # The opening is stored before, and the input with it.
+    agent = host.agent(host.route(says("fine")), sessions=failing(host.sessions, 2))
 
     with pytest.raises(SystemExit):
         run(agent.ask("hi"))

@@ -353,9 +353,9 @@ def test_an_answer_that_the_log_refuses_is_kept_without_its_stream(host: Host) -
         host.sessions.composition,
         means=DecisionMeans(host.sessions.means.clock, host.sessions.means.new_id, 4_000),
     )
-    agent = host.agent(host.route(says("x" * 3_000), says("y" * 9_000)), sessions=small)
+    agent = host.agent(host.route(says("x" * 3_540), says("y" * 9_000)), sessions=small)
 
-    assert run(agent.ask("go")).text == "x" * 3_000
+    assert run(agent.ask("go")).text == "x" * 3_540
     too_long = run(agent.ask("go"))
 
     assert too_long.failure is not None

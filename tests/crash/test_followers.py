@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psycopg
 
-from everfold.session.errors import ConflictError, StoreUnavailableError
+from everfold.session.errors import ConflictError, SessionExistsError, StoreUnavailableError
 from everfold.session.events import Recorded
 from everfold.session.ports import SessionStore
 from everfold.store.contract.follower import Follower
@@ -46,7 +46,7 @@ def append_until_known(store: SessionStore, events: Sequence[Recorded]) -> None:
 
 def append_to_all(store: SessionStore, streams: Sequence[str]) -> None:
     """Append an event to each of the streams that others write, too, if nobody is faster."""
-    with suppress(ConflictError, StoreUnavailableError):
+    with suppress(ConflictError, SessionExistsError, StoreUnavailableError):
         store.append([row(each, store.version(each) + 1) for each in streams])
 
 
