@@ -9,12 +9,13 @@ from typing import Any, TypeVar
 from everfold.agent.agent import Agent
 from everfold.agent.content import AdmitImages
 from everfold.agent.requests import rebuild_request
-from everfold.agent.settings import AgentSettings, Limits, ModelSettings, RetryPolicy
+from everfold.agent.settings import AgentSettings, Limits, ModelSettings
 from everfold.agent.tools import ImageData, Tool
 from everfold.host.access import HostedSession
 from everfold.host.opening import open_sessions
 from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Chunk
+from everfold.llm.retrying import RetryPolicy
 from everfold.llm.route import Capabilities, LlmRequest, Prepared, Route, hang_up
 from everfold.plugins.plugin import Plugin
 from everfold.plugins.waterfalls import Waterfalls

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from everfold.agent.settings import Limits, RetryPolicy
+from everfold.agent.settings import Limits
 from everfold.llm.budgets import ImageBudget
 from everfold.llm.chunks import BlockEnd, TextDelta
 from everfold.llm.failure import FailureCode
+from everfold.llm.retrying import RetryPolicy
 from everfold.llm.route import Capabilities
 from everfold.plugins.plugin import PluginError
 from everfold.plugins.waterfalls import RequestErrorAnswer, RequestErrorQuestion, Retry

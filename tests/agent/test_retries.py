@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from everfold.agent.retrying import budget_answer
-from everfold.agent.settings import Limits, RetryPolicy
+from everfold.agent.settings import Limits
 from everfold.llm.chunks import BlockEnd, BlockStart, Chunk, TextDelta
 from everfold.llm.failure import FailureCode, LlmFailure
+from everfold.llm.retrying import RetryPolicy
 from everfold.llm.route import Prepared
 from everfold.plugins.waterfalls import Retry
 from everfold.routes.scripted import Reply, ScriptedRoute, fails, hangs, says

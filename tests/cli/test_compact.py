@@ -128,6 +128,27 @@ def test_an_interrupted_summary_frees_the_lock(
     assert types_of(url)[-2:] == ["compaction/start", "compaction/end"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_summary_that_is_interrupted_while_it_waits_to_ask_again_frees_the_lock(
+    tmp_path: Path, url: str, number: signal.Signals
+) -> None:
+    with strict_fake() as fake:
+        add(provided(tmp_path, fake), SPANS)
+        fake.will(Refuse(429, b"slow down", {"retry-after": "60"}))
+        with subprocess.Popen(
+            [*MODULE, "compact", "session-1", "--store", url],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(FAKE_KEY=KEY),
+        ) as process:
+            wait_for(url, "compaction/retry?")
+            process.send_signal(number)
+            process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == 130
+    assert types_of(url)[-3:] == ["compaction/start", "compaction/retry", "compaction/end"]
+
+
 def test_no_store_is_made_for_a_session_that_is_not_there(run: Run, tmp_path: Path) -> None:
     outcome = run("compact", "session-1", "--store", str(tmp_path / "none.sqlite"))
 

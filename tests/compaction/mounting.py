@@ -5,9 +5,11 @@ from contextlib import ExitStack
 from typing import Any
 
 from everfold.agent.agent import Agent
-from everfold.agent.settings import AgentSettings, ModelSettings, RetryPolicy
+from everfold.agent.settings import AgentSettings, ModelSettings
 from everfold.host.access import HostedSession
+from everfold.host.pausing import patience
 from everfold.host.sessions import Sessions
+from everfold.llm.retrying import RetryPolicy
 from everfold.llm.route import Route
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.projections.catalog import SHIPPED
@@ -26,6 +28,7 @@ class LendingMount:
         self.waterfalls = Waterfalls()
         self.sessions = sessions
         self.routes = {route.provider: route for route in routes}
+        self.patience = patience(RetryPolicy(base_ms=1, cap_ms=2))
         self._undo = ExitStack()
 
     def defer(self, dispose: Disposer) -> None:

@@ -132,7 +132,7 @@ def test_r287_an_omission_is_no_progress_after_an_overflow(
     rows = log(*prompted(), *turn(1, size=3000, images=[image(1)]), *turn(2, size=3000))
     access = hosted(store, rows)
     needs_one = fails(FailureCode.IMAGE_OFFLOAD_REQUIRED, offload_images=1)
-    host = mounted(access.sessions, a_route(needs_one, fails(FailureCode.SERVER), window=WINDOW))
+    host = mounted(access.sessions, a_route(needs_one, fails(FailureCode.AUTH), window=WINDOW))
 
     answer = overflow(host, access)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from everfold.agent.settings import Limits, RetryPolicy
+from everfold.agent.settings import Limits
+from everfold.llm.retrying import RetryPolicy
 from everfold.profiles.adapters import ADAPTERS, check_profile
 from everfold.profiles.loading import load_profile, shipped_names
 from everfold.profiles.profile import ProfileTable

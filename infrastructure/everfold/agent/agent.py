@@ -15,7 +15,6 @@ from everfold.agent.log import OwnedTurn, SessionLog, Watcher
 from everfold.agent.loop import Loop
 from everfold.agent.opening import open_turn
 from everfold.agent.results import TurnResult, find_turn, read_turn
-from everfold.agent.retrying import Jitter
 from everfold.agent.settings import AgentSettings, ModelSettings
 from everfold.agent.tools import Tool, tool
 from everfold.agent.turn import TurnRun
@@ -23,6 +22,7 @@ from everfold.host.access import finished
 from everfold.host.sessions import Sessions
 from everfold.llm.access_paths import check_access_path
 from everfold.llm.chunks import Chunk
+from everfold.llm.retrying import Jitter
 from everfold.llm.route import Route, hang_up
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.session.events import Recorded

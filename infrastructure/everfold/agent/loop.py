@@ -10,9 +10,9 @@ from everfold.agent.errors import AgentError
 from everfold.agent.log import SessionLog
 from everfold.agent.prompt import SystemPrompt
 from everfold.agent.requests import RequestBuilder
-from everfold.agent.retrying import Jitter
 from everfold.agent.settings import AgentSettings
 from everfold.agent.tools import Tool
+from everfold.llm.retrying import Jitter
 from everfold.llm.route import Capabilities, Route
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.session.deciding import AppendEvent

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from everfold.llm.retrying import RetryPolicy
 from everfold.session.frozen import Json
 
 
@@ -40,23 +41,6 @@ class ModelSettings:
         if self.adapter_defaults:
             header["adapterDefaults"] = dict.fromkeys(self.adapter_defaults, True)
         return {**header, "tools": tools} if tools else header
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often and how patiently a failed request is sent again, within one step.
-
-    Attributes:
-        max_retries: how many times the unchanged request may be sent again.
-        base_ms: the first pause; each further one is twice as long.
-        cap_ms: the longest pause of our own choosing.
-        patience_ms: a provider that asks for a longer wait than this ends the turn.
-    """
-
-    max_retries: int = 2
-    base_ms: int = 500
-    cap_ms: int = 30_000
-    patience_ms: int = 120_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Mapping
 
+from everfold.host.pausing import patience
+from everfold.llm.retrying import RetryPolicy
 from everfold.llm.route import Route, hang_up
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.projections.compaction.engine import Compactor, Outcome
@@ -19,6 +21,7 @@ def compact_now(
     *,
     settings: CompactionSettings | None = None,
     waterfalls: Waterfalls | None = None,
+    retry: RetryPolicy | None = None,
 ) -> Outcome:
     """Replace the older part of a conversation by a summary, or say why there is none.
 
@@ -27,6 +30,7 @@ def compact_now(
     Args:
         routes: the models that may be asked, by provider.
         waterfalls: the chains that plugins joined; without them nothing recovers.
+        retry: how requests are sent again that failed for reasons that may pass; as agents do if None.
 
     Raises:
         CompactionError: no summary was stored; its code says why (R288).
@@ -44,6 +48,7 @@ def compact_now(
         route_of,
         CompactionSettings() if settings is None else settings,
         Waterfalls() if waterfalls is None else waterfalls,
+        patience(RetryPolicy() if retry is None else retry),
     )
 
     async def compacted() -> Outcome:

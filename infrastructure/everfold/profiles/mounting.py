@@ -9,6 +9,7 @@ from everfold.llm.route import Route
 from everfold.plugins.plugin import Plugin, PluginError
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.profiles.errors import ProfileError
+from everfold.projections.compaction.retrying import IMPATIENT, Patience
 from everfold.session.composition import Disposer
 from everfold.session.errors import SessionError
 from everfold.session.events import EventLike
@@ -16,12 +17,13 @@ from everfold.session.events import EventLike
 
 @dataclass(slots=True)
 class HostMount:
-    """What one plugin joins; it also lends models and logs, to plugins that ask for them."""
+    """What one plugin joins; it also lends models, logs and patience, to plugins that ask for them."""
 
     settings: Mapping[str, object]
     waterfalls: Waterfalls
     sessions: Sessions
     route_to: Callable[[str], Route]
+    patience: Patience
     _undo: ExitStack = field(default_factory=ExitStack)
 
     def defer(self, dispose: Disposer) -> None:
@@ -44,8 +46,12 @@ def mounted(
     waterfalls: Waterfalls,
     sessions: Sessions,
     route_to: Callable[[str], Route],
+    patience: Patience = IMPATIENT,
 ) -> Iterator[None]:
     """Keep plugins mounted, in this order, inside a `with` block.
+
+    Args:
+        patience: is lent to plugins that ask models, for requests that fail for reasons that may pass.
 
     Raises:
         PluginError: one failed to mount; it is named, and those before it are undone.
@@ -59,7 +65,7 @@ def mounted(
                     raise ProfileError(f"plugin {plugin.name!r} has no settings: {', '.join(own)}")
                 continue
             undo = scopes.enter_context(ExitStack())
-            _mount(plugin, HostMount(own, waterfalls, sessions, route_to, undo))
+            _mount(plugin, HostMount(own, waterfalls, sessions, route_to, patience, undo))
         yield
 
 

@@ -14,6 +14,7 @@ from everfold.attachments.filesystem import FileAttachments
 from everfold.attachments.ports import AttachmentStore
 from everfold.host.access import HostedSession
 from everfold.host.opening import open_sessions
+from everfold.host.pausing import patience
 from everfold.host.plugins import find_plugins
 from everfold.host.sessions import Sessions
 from everfold.llm.route import Route
@@ -133,7 +134,7 @@ class OpenProfile:
             PluginError: a setting makes no sense.
         """
         settings = settings_of(self.profile.plugin_settings.get(COMPACTION, {}))
-        return Compactor(self.route, settings, self.waterfalls)
+        return Compactor(self.route, settings, self.waterfalls, patience(self.profile.retry))
 
     def acting(self) -> dict[str, Mapping[str, Any]]:
         """Return the plugins that act, with their settings."""
@@ -226,8 +227,9 @@ def open_profile(
             profile, sessions, attachments, tools, plugins=acting, wrap=wrap, given_routes=given
         )
         host.access_path()
+        lent = patience(profile.retry)
         stack.enter_context(
-            mounted(acting, profile.plugin_settings, host.waterfalls, sessions, host.route)
+            mounted(acting, profile.plugin_settings, host.waterfalls, sessions, host.route, lent)
         )
         yield host
 

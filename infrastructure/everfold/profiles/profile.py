@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import Field
 
-from everfold.agent.settings import AgentSettings, Limits, ModelSettings, RetryPolicy
+from everfold.agent.settings import AgentSettings, Limits, ModelSettings
 from everfold.llm.access_paths import AccessPathError, check_access_path
+from everfold.llm.retrying import RetryPolicy
 from everfold.profiles.checking import Strict, Table, check_keys, names_of, validated
 from everfold.profiles.errors import ProfileError
 

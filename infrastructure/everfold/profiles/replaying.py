@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from everfold.agent.settings import Limits, RetryPolicy
+from everfold.agent.settings import Limits
+from everfold.llm.retrying import RetryPolicy
 from everfold.profiles.adapters import REPLAY
 from everfold.profiles.checking import validated
 from everfold.profiles.loading import load_profile

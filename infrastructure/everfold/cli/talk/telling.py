@@ -97,6 +97,12 @@ def _retry(event: Recorded) -> Iterator[str]:
     yield f"asking again in {seconds:.1f} s, {data.get('retry')} of {data.get('maxRetries')}"
 
 
+def _summary_retry(event: Recorded) -> Iterator[str]:
+    failure = event.data.get("failure", {})
+    yield f"no summary yet: {failure.get('code', 'unknown')}: {failure.get('message', '')}"
+    yield from _retry(event)
+
+
 def _omission(event: Recorded) -> Iterator[str]:
     count = sum(len(target["imageIndexes"]) for target in event.data["targets"])
     which = "image is" if count == 1 else "images are"
@@ -139,6 +145,7 @@ _TELLERS: dict[str, Callable[[Recorded], Iterator[str]]] = {
     "assistant/attempt": _attempt,
     "llm/retry": _retry,
     "image/offload": _omission,
+    "compaction/retry": _summary_retry,
     "compaction/summary": _summary,
     "compaction/prune": _prune,
     "compaction/end": _compacted,

@@ -72,7 +72,7 @@ def usable(answer: Answer) -> Summary:
     """Return the summary that an answer holds: its text blocks (R284).
 
     Raises:
-        LlmError: the answer failed, or broke off.
+        LlmError: the answer failed, broke off, or is empty.
         CompactionSummaryError: it was cut off by the token limit, holds images, or no text.
     """
     finish = answer.finish
@@ -82,6 +82,8 @@ def usable(answer: Answer) -> Summary:
         raise LlmError(finish.failure) if finish.failure else _failed(f"it ended as {finish.kind}")
     if finish.kind == "max-tokens":
         raise CompactionSummaryError("the summary was cut off by the token limit; it is not used")
+    if not answer.content:
+        raise LlmError(LlmFailure("the answer is empty", FailureCode.EMPTY_RESPONSE))
     kinds = [block.get("type") for block in answer.content]
     if "image" in kinds:
         raise CompactionSummaryError("the summary holds an image; it is not used")

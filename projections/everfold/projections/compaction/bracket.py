@@ -14,6 +14,7 @@ from everfold.projections.compaction.errors import (
     CompactionPersistenceError,
 )
 from everfold.projections.compaction.job import CompactionWish, Job
+from everfold.projections.compaction.retrying import SummaryRetry
 from everfold.projections.compaction.wishes import Names
 from everfold.session.access import Planner, SessionAccess
 from everfold.session.deciding import AppendEvent
@@ -136,6 +137,20 @@ class Bracket:
             wishes.checkpoint(self.names, message_id, content, job.seqs, cited),
             wishes.end(self.names, self.turn),
         ]
+
+    def note_retry(self, access: SessionAccess, retry: SummaryRetry) -> None:
+        """Say in the log that a summary request is to be sent again.
+
+        Raises:
+            CompactionChangedError: the lock was freed.
+            CompactionPersistenceError: the store failed.
+        """
+
+        def plan(session: Session) -> list[AppendEvent]:
+            self._check_held(session)
+            return [wishes.retry(self.names, retry.fields())]
+
+        _store(access, plan)
 
     def close(self, access: SessionAccess, error: BaseException) -> None:
         """Free the lock after a failure, with its reason; tell in the error if that is impossible.

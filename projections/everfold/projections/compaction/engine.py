@@ -13,11 +13,13 @@ from everfold.llm.failure import FailureCode, LlmError
 from everfold.llm.route import LlmRequest
 from everfold.plugins.waterfalls import SummaryErrorQuestion, Waterfalls, ask_now
 from everfold.projections.compaction import wishes
-from everfold.projections.compaction.answers import Summary, asked, check_wanted, together
+from everfold.projections.compaction.answers import Summary, check_wanted
 from everfold.projections.compaction.bracket import Bracket
 from everfold.projections.compaction.errors import CompactionCancelledError, CompactionSummaryError
 from everfold.projections.compaction.job import CompactionWish, Job, Model, RouteOf
-from everfold.projections.compaction.requests import Unit, passes
+from everfold.projections.compaction.progress import Progress
+from everfold.projections.compaction.requests import passes
+from everfold.projections.compaction.retrying import IMPATIENT, Patience, SummaryRetry
 from everfold.projections.compaction.selection import PricedSurface, select
 from everfold.projections.compaction.settings import CompactionSettings
 from everfold.projections.token_meter.prices import content_price
@@ -72,11 +74,13 @@ class Compactor:
     Attributes:
         route_of: the routes that may be asked.
         waterfalls: its summary-error chain is asked when a summary request fails.
+        patience: with which requests are sent again that failed for reasons that may pass.
     """
 
     route_of: RouteOf
     settings: CompactionSettings = field(default_factory=CompactionSettings)
     waterfalls: Waterfalls = field(default_factory=Waterfalls)
+    patience: Patience = IMPATIENT
 
     async def compact(self, access: SessionAccess, wish: CompactionWish) -> Outcome:
         """Replace the older part of a conversation by a summary, or say why there is none.
@@ -157,24 +161,37 @@ class Compactor:
         self, access: SessionAccess, bracket: Bracket, job: Job
     ) -> tuple[Job, Summary]:
         """Return the summary, and the job as it was when the summary was made (R274, R275)."""
-        recoveries = 0
+        recoveries, progress = 0, self._progress(access, bracket, job)
         while True:
             check_wanted(job.wish.cancellation)
             try:
-                return job, await self._in_passes(access, bracket, job)
+                return job, await progress.finish(job.model.route, job.wish.cancellation)
             except LlmError as error:
                 check_wanted(job.wish.cancellation)
+                changed = await access.aside(partial(self._recovered, access, job, error))
+                if changed is None:
+                    await self._pause(access, bracket, job, progress, error)
+                    continue
                 recoveries += 1
                 if recoveries > MAX_RECOVERIES:
                     raise
-                job = await access.aside(partial(self._recovered, access, job, error))
+                job = changed
+                progress = self._progress(access, bracket, job, progress.retries)
 
-    def _recovered(self, access: SessionAccess, job: Job, error: LlmError) -> Job:
+    def _progress(
+        self, access: SessionAccess, bracket: Bracket, job: Job, retries: int = 0
+    ) -> Progress:
+        made_of = job.input(access.session_id, bracket.names.compaction_id, self.settings.prompt)
+        return Progress.of(made_of, self.settings.max_passes, retries)
+
+    def _recovered(self, access: SessionAccess, job: Job, error: LlmError) -> Job | None:
         """Return the job to go on with; whoever can shortens the selected history (R271 to R276).
+
+        Returns:
+            None if nobody recovered.
 
         Raises:
             CompactionChangedError: the selected history changed.
-            LlmError: nobody recovered.
         """
         job = job.check_stands(access.view())
         question = SummaryErrorQuestion(access, job.seqs, error, job.wish.cancellation)
@@ -182,30 +199,31 @@ class Compactor:
             return job.on(access.view())
         if error.failure.code == FailureCode.CONTEXT_WINDOW_EXCEEDED:
             return job.halved()
-        raise error
+        return None
 
-    async def _in_passes(self, access: SessionAccess, bracket: Bracket, job: Job) -> Summary:
-        """Ask for the summary, in as many passes as the model's window needs (D13)."""
-        made_of = job.input(access.session_id, bracket.names.compaction_id, self.settings.prompt)
-        left: tuple[Unit, ...] = made_of.units
-        summary: Summary | None = None
-        while left:
-            carried = () if summary is None else summary.blocks
-            count = 0 if summary is None else summary.passes
-            if count == self.settings.max_passes:
-                raise CompactionSummaryError(
-                    f"the summary would take more than {count} requests; "
-                    "choose a model with a larger context window"
-                )
-            taken = tuple(passes(made_of, left, carried))
-            fresh = await asked(
-                job.model.route, made_of.request(taken, carried), job.wish.cancellation
-            )
-            usage = fresh.usage if summary is None else together(summary.usage, fresh.usage)
-            summary = Summary(fresh.blocks, fresh.raw, usage, count + 1)
-            left = left[len(taken) :]
-        assert summary is not None, "a selection that costs something has messages"
-        return summary
+    async def _pause(
+        self,
+        access: SessionAccess,
+        bracket: Bracket,
+        job: Job,
+        progress: Progress,
+        error: LlmError,
+    ) -> None:
+        """Wait before the same request is sent again, and say so in the log first.
+
+        Raises:
+            LlmError: it is not sent again: the failure will not pass, or the budget is spent.
+            CompactionChangedError: the lock was freed meanwhile.
+        """
+        patience = self.patience
+        delay_ms = patience.policy.delay_ms(error.failure, progress.retries, patience.jitter)
+        if delay_ms is None:
+            raise error
+        progress.retries += 1
+        provider, most = str(job.model.config["provider"]), patience.policy.max_retries
+        retry = SummaryRetry(provider, progress.retries, most, delay_ms, error.failure)
+        await access.aside(partial(bracket.note_retry, access, retry))
+        await patience.pause(delay_ms, job.wish.cancellation)
 
 
 def _open(held: list[Bracket], access: SessionAccess, wish: CompactionWish, job: Job) -> None:

@@ -9,9 +9,10 @@ from everfold.llm.route import Route
 from everfold.plugins.plugin import Mount, Plugin, PluginError
 from everfold.projections.compaction.automatic import AutomaticCompaction
 from everfold.projections.compaction.engine import Compactor
+from everfold.projections.compaction.retrying import Patience
 from everfold.projections.compaction.settings import CompactionSettings
 from everfold.projections.compaction.watching import SessionWatch
-from everfold.projections.compaction.wishes import SKIPPED
+from everfold.projections.compaction.wishes import RETRY, SKIPPED
 from everfold.session.events import EventLike
 from everfold.session.vocabulary import EventType
 
@@ -22,7 +23,7 @@ log = logging.getLogger("everfold.compaction")
 
 @runtime_checkable
 class ModelHost(Protocol):
-    """What automatic compaction needs of a host besides a `Mount`: models to ask, and logs to read."""
+    """What automatic compaction needs of a host besides a `Mount`: models, logs, and patience."""
 
     def route(self, provider: str) -> Route:
         """Return the route to a provider, by the name that logs know it by."""
@@ -30,6 +31,11 @@ class ModelHost(Protocol):
 
     def log(self, session_id: str, first: int) -> Iterable[EventLike]:
         """Return the stored events of a session from a seq on."""
+        ...
+
+    @property
+    def patience(self) -> Patience:
+        """With which requests are sent again that failed for reasons that may pass."""
         ...
 
 
@@ -66,9 +72,11 @@ def mount(host: Mount) -> None:
     """
     settings = settings_of(host.settings)
     if not isinstance(host, ModelHost):
-        log.warning("this host lends no models and logs: there is no automatic compaction")
+        log.warning(
+            "this host lends no models, logs and patience: there is no automatic compaction"
+        )
         return
-    compactor = Compactor(host.route, settings, host.waterfalls)
+    compactor = Compactor(host.route, settings, host.waterfalls, host.patience)
     automatic = AutomaticCompaction(compactor, SessionWatch(host.log))
     host.defer(host.waterfalls.pre_step.register(NAME, automatic.before_step))
     host.defer(host.waterfalls.request_error.register(NAME, automatic.after_failure))
@@ -76,7 +84,7 @@ def mount(host: Mount) -> None:
 
 plugin = Plugin(
     name=NAME,
-    event_types=(EventType(SKIPPED),),
+    event_types=(EventType(RETRY), EventType(SKIPPED)),
     summary="Summarises the older part of a conversation when its window fills up, or on request.",
     mount=mount,
 )

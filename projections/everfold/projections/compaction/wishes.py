@@ -13,6 +13,8 @@ PLUGIN = "compact"
 START, SUMMARY, END = "compaction/start", "compaction/summary", "compaction/end"
 SKIPPED = "compaction/skipped"
 """Log-only and ignorable: says why a conversation under pressure was not summarised (D6)."""
+RETRY = "compaction/retry"
+"""Log-only and ignorable: says that a summary request failed and is sent again after a pause."""
 
 OPENING = (
     "<conversation-summary>\n"
@@ -82,6 +84,11 @@ def checkpoint(
     }
     sources = sorted({*cited, *seqs})
     return replacement("user/message", message, start=seqs[0], end=seqs[-1], sources=sources)
+
+
+def retry(names: Names, facts: Mapping[str, Json]) -> AppendEvent:
+    """Return the wish to log that a summary request is to be sent again."""
+    return AppendEvent(RETRY, {**names.fields(), **facts}, {"ignorable": True})
 
 
 def skipped(turn: Json, trigger: str, reason: str, tokens: int, window: int) -> AppendEvent:
