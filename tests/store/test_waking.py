@@ -31,6 +31,12 @@ WRITES: dict[str, Work] = {
     "several streams": lambda store: store.append([row("a", 2), row("b", 1)]),
     "a copy": lambda store: store.copy_stream("a", 1, row("c", 1), []),
 }
+STANDBY_OF_NOBODY = """
+fsync = off
+synchronous_standby_names = 'nobody'
+synchronous_commit = local
+"""
+
 every_write = pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 
 
@@ -130,16 +136,14 @@ def test_a_write_whose_followers_cannot_be_woken_is_stored(
 
 
 def test_an_append_counts_although_another_notification_keeps_its_own_from_going_out() -> None:
-    with own_server("fsync = off\n") as server:
+    with own_server(STANDBY_OF_NOBODY) as server:
         url = with_query(server.get_uri(), schema="public")
-        local = with_query(url, options="-c synchronous_commit=local", lock_timeout_s="0.2")
-        with open_store(local) as store, connect(url) as admin, connect(url) as ringer:
+        hasty = with_query(url, lock_timeout_s="0.2")
+        with open_store(hasty) as store, connect(url) as admin, connect(url) as ringer:
             (first,) = store.append([row("a", 1)])
             admin.execute("CREATE TABLE notes (text text)")
-            admin.execute("SET synchronous_commit = local")
-            admin.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
-            admin.execute("SELECT pg_reload_conf()")
             # It notifies and waits for a standby that is not there; no other notification gets by.
+            ringer.execute("SET synchronous_commit = on")
             ringing = Background(lambda: ring(ringer))
             ringer_pid = ringer.info.backend_pid
             wait_until(lambda: is_waiting_for_standby(admin, ringer_pid))
