@@ -226,7 +226,8 @@ class Assembler:
 
 def mended_failure(failure: LlmFailure) -> LlmFailure:
     """Return a failure that the log can hold."""
-    return LlmFailure.from_json(mended(failure.to_json())[0])
+    clean = LlmFailure.from_json(mended(failure.to_json())[0])
+    return replace(clean, at_fault=failure.at_fault, suspects=failure.suspects)
 
 
 def _text(chunk: Chunk) -> str:

@@ -1,7 +1,7 @@
 """Why a request to a model failed, in words that every route and plugin shares."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -43,6 +43,14 @@ RETRYABLE = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class ImagePlace:
+    """An occurrence of an image in a request; `index` counts all images of the message from 0 (R203)."""
+
+    message_id: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
 class LlmFailure:
     """A failed request (field reference, section 2).
 
@@ -54,6 +62,8 @@ class LlmFailure:
         request_id: the provider's id of the request.
         offload_images: how many more of the oldest images must go; only with
             IMAGE_OFFLOAD_REQUIRED, and only if it is a whole number from 1 (R251, R252).
+        at_fault: the images that are refused, where that is known; not part of the log.
+        suspects: images of which one is refused, where that is all that is known; likewise.
     """
 
     message: str
@@ -62,6 +72,8 @@ class LlmFailure:
     provider_retry_after_ms: int | None = None
     request_id: str | None = None
     offload_images: int | None = None
+    at_fault: tuple[ImagePlace, ...] = field(default=(), compare=False)
+    suspects: tuple[ImagePlace, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         count = self.offload_images

@@ -19,6 +19,7 @@ from everfold.agent.cancelling import (
 )
 from everfold.agent.log import OwnedTurn, fixed
 from everfold.agent.loop import Loop
+from everfold.agent.pointing import pointed
 from everfold.agent.retrying import budget_answer, retry_event, retry_started
 from everfold.agent.settling import Settlement, attempt_wish
 from everfold.llm.chunks import Chunk
@@ -65,7 +66,11 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Step:
-    """How often a step was tried, and what was refused last."""
+    """How often a step was tried, and what was refused last.
+
+    Attributes:
+        session: what the newest request was built from.
+    """
 
     number: int
     attempts: int = 0
@@ -74,6 +79,7 @@ class _Step:
     refused: tuple[LlmRequest, LlmFailure] | None = None
     refused_prepared: Prepared | None = None
     failure: LlmFailure | None = None
+    session: Session | None = None
 
     def note(self, request: LlmRequest, attempt: Attempt, failure: LlmFailure) -> None:
         """Remember a failure; a request that was refused for itself is not sent again (A6)."""
@@ -145,6 +151,7 @@ class Answering:
         asking = ask(loop.waterfalls.pre_step, question, nothing, loop.report, is_own_failure)
         answer = await self._unless_cancelled(asking, nothing)
         session = await self._announced(step, answer.starts_series and step.attempts == 1)
+        step.session = session
         return loop.builder.build(session), session.next_seq - 1
 
     async def _announced(self, step: _Step, starts_series: bool) -> Session:
@@ -178,6 +185,7 @@ class Answering:
 
     async def _attempt(self, request: LlmRequest, step: _Step) -> Attempt:
         loop = self.loop
+        assert step.session is not None, "a request was built from it"
         attempting = Attempting(
             loop.route_to(request.config["provider"]),
             loop.settings.limits,
@@ -185,6 +193,7 @@ class Answering:
             loop.log.now,
             self._tell,
             step.refused_prepared,
+            partial(pointed, session=step.session),
         )
         return await attempting.run(request)
 

@@ -52,6 +52,7 @@ class Attempting:
     Attributes:
         refused: what the provider refused last; it is not sent again (A6).
         on_chunk: is told of each piece as it is recorded.
+        point: names the images of a failure in the session.
     """
 
     route: Route
@@ -60,6 +61,7 @@ class Attempting:
     clock: Clock
     on_chunk: Callable[[Chunk], None]
     refused: Prepared | None = None
+    point: Callable[[LlmFailure], LlmFailure] = lambda failure: failure
 
     async def run(self, request: LlmRequest) -> Attempt:
         """Ask the model once; never raises for what the route does."""
@@ -99,7 +101,7 @@ class Attempting:
                 return
             await self._stream(attempt.prepared, attempt)
         except LlmError as error:
-            attempt.failure = mended_failure(error.failure)
+            attempt.failure = self.point(mended_failure(error.failure))
         except Exception as error:  # noqa: BLE001  # a stranger's route may raise anything
             attempt.failure = LlmFailure(_whereabouts(error), FailureCode.UNKNOWN)
 

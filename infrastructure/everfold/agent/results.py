@@ -19,7 +19,7 @@ _ADVICE = {
     FailureCode.RATE_LIMIT: "wait, then say something to go on",
     FailureCode.CONTEXT_WINDOW_EXCEEDED: f"shorten the history: {_COMPACT}",
     FailureCode.IMAGE_OFFLOAD_REQUIRED: (
-        f"no more images can be omitted automatically; {_LIST} lists them"
+        f"no more images can be omitted automatically; {_LIST} lists them, {_OMIT} omits some"
     ),
     FailureCode.INVALID_REQUEST: (
         f"the provider refuses something in the history; {_LIST} lists the images, {_OMIT} omits "

@@ -36,7 +36,8 @@ def message_of(error: SessionError) -> str:
 _OF_FAILURES: Mapping[str, str] = {
     "CONTEXT_WINDOW_EXCEEDED": "shorten the history with `everfold compact {id}`",
     "IMAGE_OFFLOAD_REQUIRED": (
-        "no more images can be omitted automatically; `everfold images {id}` lists them"
+        "no more images can be omitted automatically; `everfold images {id}` lists them, "
+        "`everfold omit {id} SEQ:INDEX` omits one"
     ),
     "INVALID_REQUEST": (
         "the provider refuses something in the history; `everfold images {id}` lists the images, "

@@ -1,7 +1,7 @@
 """How many of the oldest pictures must go: counts are of pictures that recovery can omit (V7)."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from everfold.llm.budgets import (
@@ -11,6 +11,9 @@ from everfold.llm.budgets import (
     required_offload,
 )
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
+from everfold.llm.placeholders import quoted
+from everfold.routes.parts import ImagePart
+from everfold.routes.text_only import attachment_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,7 @@ class SentImage:
         edge: pixels of its longer side.
         is_omittable: whether recovery can omit it.
         block: the object of the body that holds it, if there is a body.
+        part: what it is in the conversation.
     """
 
     raw_bytes: int
@@ -29,6 +33,7 @@ class SentImage:
     edge: int
     is_omittable: bool = True
     block: dict[str, Any] | None = None
+    part: ImagePart | None = None
 
 
 Images = Sequence[SentImage]
@@ -37,6 +42,8 @@ Images = Sequence[SentImage]
 SHORTEST_LIMIT = 100_000
 """No server is known that takes fewer bytes: a shorter body is refused for something else."""
 
+_MOST_NAMED = 5
+_SHOWN_ID = len("sha256:") + 8
 _SHARE = 4
 """Pictures that are less than one part in so many of a request are not what makes it too large."""
 
@@ -53,6 +60,30 @@ def beyond_omission(message: str) -> LlmError:
     """Return the failure of a request that would be too large without any picture that can go (V7)."""
     text = f"{message}; omitting pictures cannot help, compact the session"
     return LlmError(LlmFailure(text, FailureCode.CONTEXT_WINDOW_EXCEEDED))
+
+
+def naming(failure: LlmFailure, refused: Images) -> LlmFailure:
+    """Return a failure that says which pictures a provider refuses for themselves."""
+    parts = [image.part for image in refused if image.part is not None]
+    if not parts:
+        return failure
+    shown = ", ".join(_shown(part.block) for part in parts[:_MOST_NAMED])
+    more = f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
+    places = tuple(part.place for part in parts)
+    return replace(failure, message=f"{failure.message}; refused: {shown}{more}", at_fault=places)
+
+
+def suspecting(failure: LlmFailure, images: Images) -> LlmFailure:
+    """Return a failure that says that one of these pictures is refused, and not which one."""
+    places = tuple(image.part.place for image in images if image.part is not None)
+    return replace(failure, suspects=places)
+
+
+def _shown(block: Mapping[str, Any]) -> str:
+    """Return how an image block is named to people: its name, and the beginning of its id."""
+    attachment = attachment_of(block)
+    name, id_ = attachment.get("name"), str(attachment.get("attachmentId", "unknown"))[:_SHOWN_ID]
+    return f"{quoted(name)} ({id_})" if isinstance(name, str) and name else f"image {id_}"
 
 
 def omittable(images: Images) -> int:

@@ -10,6 +10,8 @@ from typing import Any
 
 from everfold.llm.failure import FailureCode, LlmFailure
 from everfold.llm.wellformed import well_formed
+from everfold.routes.body_paths import image_pointed_at
+from everfold.routes.counting import naming
 from everfold.routes.limits import RouteLimits
 from everfold.routes.rejections import Refusal, Sent, recognised
 
@@ -62,13 +64,18 @@ def failure_of(
     found = recognised(refusal, sent, limits, said)
     if found is not None:
         return found
-    return LlmFailure(
+    failure = LlmFailure(
         said,
         _code(refusal),
         refusal.status,
         refusal.retry_after_ms,
         refusal.request_id,
     )
+    if failure.code != FailureCode.INVALID_REQUEST:
+        return failure
+    blocks = [image.block for image in sent.images]
+    place = image_pointed_at(refusal.names, sent.body(), blocks)
+    return failure if place is None else naming(failure, [sent.images[place]])
 
 
 def refusal_of(
@@ -82,9 +89,11 @@ def refusal_of(
     """
     error = body.get("error", body) if isinstance(body, Mapping) else body
     text, code = _words(error)
+    param = error.get("param") if isinstance(error, Mapping) else None
     request_id = headers.get("x-request-id") or headers.get("request-id") or _request_id(body)
     now = time.time() if now_s is None else now_s
-    return Refusal(status, text, code, request_id, retry_after_ms(headers, now))
+    named = param if isinstance(param, str) else None
+    return Refusal(status, text, code, request_id, retry_after_ms(headers, now), named)
 
 
 def retry_after_ms(headers: Mapping[str, str], now_s: float) -> int | None:

@@ -4,6 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from everfold.llm.failure import ImagePlace
+
+NOWHERE = ImagePlace("", 0)
+"""The place of a picture that stands in no conversation."""
+
 Role = Literal["system", "user", "assistant", "tool"]
 
 
@@ -22,11 +27,13 @@ class ImagePart:
         block: the image block of the message.
         at: its place among the retained pictures of the request, oldest first, from 0.
         is_omittable: whether recovery can omit it: not if a model made it (R247).
+        place: where it stands in the conversation.
     """
 
     block: Mapping[str, Any]
     at: int
     is_omittable: bool = True
+    place: ImagePlace = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)

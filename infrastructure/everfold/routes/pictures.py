@@ -3,7 +3,7 @@
 import asyncio
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from everfold.attachments.errors import VersionError
@@ -56,6 +56,7 @@ class Picture:
             max(self.version.width, self.version.height),
             self.part.is_omittable,
             block,
+            self.part,
         )
 
 
@@ -98,7 +99,7 @@ def read_bytes(picture: Picture, versions: ImageVersions) -> bytes:
     try:
         return versions.read(picture.version)
     except SessionError as error:
-        raise _unreadable(error) from error
+        raise _unreadable(error, picture.part) from error
 
 
 def data_url(picture: Picture, text: str) -> str:
@@ -116,14 +117,16 @@ def _versions(
             pictures.append(Picture(part, _version(part, versions, form)))
         except VersionError as error:
             if not part.is_omittable:
-                raise _unreadable(error) from error
+                raise _unreadable(error, part) from error
             spoilt.append((part, error))
         except SessionError as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, part) from error
     if spoilt:
         last, reason = spoilt[-1]
         count = sum(part.is_omittable and part.at <= last.at for part in parts)
-        raise offload_required(str(reason), count) from reason
+        places = tuple(part.place for part, _ in spoilt)
+        failure = offload_required(str(reason), count).failure
+        raise LlmError(replace(failure, at_fault=places)) from reason
     return pictures
 
 
@@ -145,10 +148,7 @@ def _wanted(media_types: Sequence[str]) -> _Format:
     return "png"
 
 
-def _unreadable(error: Exception) -> LlmError:
-    return LlmError(
-        LlmFailure(
-            f"an image cannot be sent: {error}; put its bytes back, or omit it",
-            FailureCode.UNSUPPORTED_CONTENT,
-        )
-    )
+def _unreadable(error: Exception, part: ImagePart) -> LlmError:
+    text = f"an image cannot be sent: {error}; put its bytes back, or omit it"
+    code = FailureCode.UNSUPPORTED_CONTENT
+    return LlmError(LlmFailure(text, code, at_fault=(part.place,)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from everfold.llm import access_paths
-from everfold.llm.failure import FailureCode, LlmError, LlmFailure
+from everfold.llm.failure import FailureCode, ImagePlace, LlmError, LlmFailure
 from everfold.llm.images import is_omitted
 from everfold.llm.placeholders import file_handle_text, offloaded_image_text, quoted
 from everfold.routes.limits import RouteLimits
@@ -138,10 +138,12 @@ class _Projector:
         self._limits, self._access_path = limits, access_path
         self.images: list[ImagePart] = []
         self._is_first = True
+        self._message_id, self._next_index = "", 0
 
     def turns(self, message: Message) -> Iterator[Turn]:
         """Yield the turns of a message: one, or none if nothing of it can be sent."""
         is_first, self._is_first = self._is_first, False
+        self._message_id, self._next_index = str(message.get("id")), 0
         match message["role"]:
             case "assistant":
                 turn = self._assistant(message)
@@ -187,7 +189,7 @@ class _Projector:
             case "image" if not is_omitted(block) and not self._limits.is_text_only:
                 if not self._limits.images.assistant:
                     raise unsupported("it holds an image that a model made", message)
-                return self._image(block, is_omittable=False)
+                return self._image(block, self._place(), is_omittable=False)
             case _:
                 return self._part(block)
 
@@ -236,6 +238,7 @@ class _Projector:
         return access_paths.access_path(self._access_path, attachment)
 
     def _input_image(self, block: Mapping[str, Any]) -> TextPart | ImagePart:
+        place = self._place()
         if self._limits.is_text_only:
             return TextPart(shown_as_text(block))
         attachment = attachment_of(block)
@@ -245,10 +248,17 @@ class _Projector:
             return TextPart(
                 f"[Image {quoted(str(attachment.get('attachmentId')))} is kept elsewhere.]"
             )
-        return self._image(block)
+        return self._image(block, place)
 
-    def _image(self, block: Mapping[str, Any], is_omittable: bool = True) -> ImagePart:
-        part = ImagePart(block, len(self.images), is_omittable)
+    def _place(self) -> ImagePlace:
+        """Return the place of the next image of the message; each one is counted, omitted or not."""
+        self._next_index += 1
+        return ImagePlace(self._message_id, self._next_index - 1)
+
+    def _image(
+        self, block: Mapping[str, Any], place: ImagePlace, is_omittable: bool = True
+    ) -> ImagePart:
+        part = ImagePart(block, len(self.images), is_omittable, place)
         self.images.append(part)
         return part
 

@@ -22,14 +22,19 @@ from everfold.routes.counting import (
     for_body,
     for_unsaid_limit,
     half,
+    naming,
     offload_required,
     omittable,
+    suspecting,
     through,
     total_bytes,
 )
 from everfold.routes.limits import RouteLimits
 
 Kind = Literal["dims", "count", "image", "body", "vague"]
+
+_OF_ONE = frozenset(("dims", "image", "vague"))
+"""What is said of single pictures."""
 
 _PAYLOAD_TOO_LARGE = 413
 _CANDIDATES = frozenset((400, 404, 413, 415, 422, 429, 500, None))
@@ -85,6 +90,7 @@ class Refusal:
         status: of the response; None for an error amid a stream.
         text: its message, or the whole body if it is not the vendor's JSON; may be empty.
         code: the vendor's own code or type.
+        param: what of the body it is about, in the vendor's notation.
     """
 
     status: int | None
@@ -92,6 +98,12 @@ class Refusal:
     code: str | None = None
     request_id: str | None = None
     retry_after_ms: int | None = None
+    param: str | None = None
+
+    @property
+    def names(self) -> str:
+        """Every text of it that may name a part of the body."""
+        return f"{self.text} {self.param or ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +154,14 @@ def _meaning(
     if kind == "body" and _is_too_short(sent, _limit(text)):
         text = f"{said}; no server is known that takes less, so its length is hardly the reason"
         return LlmFailure(text, FailureCode.INVALID_REQUEST)
-    count = _count(kind, text, refusal.text, sent, limits)
-    if count:
-        return offload_required(said, count).failure
-    return beyond_omission(_shared(said, sent) if kind == "body" else said).failure
+    refused = _refused(kind, _limit(text), refusal, sent)
+    count = _count(kind, text, refused, sent, limits)
+    if not count:
+        return naming(beyond_omission(_shared(said, sent, kind)).failure, refused)
+    failure = offload_required(said, count).failure
+    if kind in _OF_ONE and not refused:
+        return suspecting(failure, sent.images)
+    return naming(failure, refused)
 
 
 def _is_too_short(sent: Sent, limit: int | None) -> bool:
@@ -158,9 +174,9 @@ def _is_too_short(sent: Sent, limit: int | None) -> bool:
     )
 
 
-def _shared(said: str, sent: Sent) -> str:
+def _shared(said: str, sent: Sent, kind: Kind) -> str:
     """Return what was said, and how much of a body that is too large are pictures."""
-    if not sent.images:
+    if kind != "body" or not sent.images:
         return said
     taken = sum(image.encoded_bytes for image in sent.images)
     return f"{said}; its pictures take {taken} of {sent.body_bytes} bytes"
@@ -182,7 +198,22 @@ def _kind(text: str, status: int | None) -> Kind | None:
     return "vague" if _FAILED.search(text) else None
 
 
-def _count(kind: Kind, text: str, raw: str, sent: Sent, limits: RouteLimits) -> int | None:
+def _refused(kind: Kind, limit: int | None, refusal: Refusal, sent: Sent) -> Images:
+    """Return the pictures that are refused for themselves; empty if nothing says which."""
+    over = [] if limit is None else [each for each in sent.images if _is_over(kind, limit, each)]
+    if over or kind not in _OF_ONE:
+        return over
+    named = images_named(refusal.names, sent.body(), [image.block for image in sent.images])
+    return [sent.images[place] for place in named]
+
+
+def _is_over(kind: Kind, limit: int, image: SentImage) -> bool:
+    if kind == "dims":
+        return image.edge > limit
+    return kind == "image" and max(image.encoded_bytes, image.raw_bytes) > limit
+
+
+def _count(kind: Kind, text: str, refused: Images, sent: Sent, limits: RouteLimits) -> int | None:
     """Return how many pictures must go; None if no omission can help."""
     images = sent.images
     if omittable(images) == 0:
@@ -199,7 +230,11 @@ def _count(kind: Kind, text: str, raw: str, sent: Sent, limits: RouteLimits) -> 
             found = _for_size(limit, images)
         case "vague":
             found = 0
-    return found if found is None or found > 0 else _named_or_half(raw, sent)
+    if found is None or found > 0:
+        return found
+    if not refused:
+        return half(images)
+    return through(images, lambda image: any(image is each for each in refused))
 
 
 def _for_body(limit: int | None, sent: Sent, limits: RouteLimits) -> int | None:
@@ -234,16 +269,6 @@ def _for_size(limit: int | None, images: Images) -> int | None:
         return 0
     count = through(images, lambda image: image.encoded_bytes > limit)
     return through(images, lambda image: image.raw_bytes > limit) if count == 0 else count
-
-
-def _named_or_half(raw: str, sent: Sent) -> int | None:
-    """Return the count through the picture that the text names by its path, else half of them."""
-    named = images_named(raw, sent.body(), [image.block for image in sent.images])
-    if not named:
-        return half(sent.images)
-    blocks = [sent.images[place] for place in named]
-    at_fault: Callable[[SentImage], bool] = lambda image: any(image is b for b in blocks)  # noqa: E731
-    return through(sent.images, at_fault)
 
 
 def _limit(text: str) -> int | None:
