@@ -44,7 +44,7 @@ bench: $(VENV)/.bench ## measure everfold against the raw database drivers
 	$(BIN)/python -m tests.bench $(ARGS)
 
 crash: $(VENV)/.test ## kill writers and agents 200 times on each database, and the server
-	EVERFOLD_CRASHES=$(CRASHES) $(BIN)/python -m pytest tests/crash -k "killed or restarted" $(ARGS)
+	EVERFOLD_CRASHES=$(CRASHES) $(BIN)/python -m pytest tests/crash -k "killed or restarted" --timeout 0 $(ARGS)
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench-results
