@@ -5,7 +5,8 @@ import pty
 import select
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,24 @@ def run_process(
     return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+@contextmanager
+def started(
+    *arguments: str, stdin: int = subprocess.DEVNULL, env: Mapping[str, str] | None = None
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start the program with pipes; it is killed if it outlives the block."""
+    with subprocess.Popen(
+        [*MODULE, *arguments],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(**(env or {})),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def run_on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Outcome:
     """Run the program on a terminal of 100 columns and return what that received."""
     ours, theirs = pty.openpty()
@@ -63,7 +82,7 @@ def run_on_terminal(*arguments: str, env: Mapping[str, str] | None = None) -> Ou
         close_fds=True,
     ) as process:
         os.close(theirs)
-        received = _read_all(ours)
+        received = _read_all(ours, process)
         status = process.wait(PATIENCE_S)
     os.close(ours)
     return Outcome(status, received.decode(errors="surrogateescape"), "")
@@ -78,13 +97,13 @@ def run_with_terminal_for_errors(*arguments: str) -> Outcome:
         os.close(theirs)
         assert process.stdout is not None
         out = process.stdout.read()
-        err = _read_all(ours)
+        err = _read_all(ours, process)
         status = process.wait(PATIENCE_S)
     os.close(ours)
     return Outcome(status, out.decode(), err.decode())
 
 
-def _read_all(descriptor: int) -> bytes:
+def _read_all(descriptor: int, process: "subprocess.Popen[bytes]") -> bytes:
     received = b""
     while select.select([descriptor], [], [], PATIENCE_S)[0]:
         try:
@@ -95,4 +114,5 @@ def _read_all(descriptor: int) -> bytes:
         if not piece:
             return received
         received += piece
+    process.kill()
     raise AssertionError("the program hangs")

@@ -1,12 +1,13 @@
 """Talking to the command line: profiles for tests, a terminal that is typed at, sessions that crashed."""
 
-import fcntl
 import json
 import os
 import pty
 import select
 import subprocess
-import termios
+import sys
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,14 @@ from tests.providers.strict_fake import StrictFake
 KEY = "sk-test-0000000000000000"
 PATIENCE_S = 30.0
 """After so long a hanging program fails its test; nothing is measured by it."""
+
+OWN_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Makes the terminal that a process has the one that its keys' signals come from, and becomes the
+program. It is a program itself: Python between fork and exec may hang in a process with threads."""
 
 CTRL_C, CTRL_D = "\x03", "\x04"
 
@@ -84,10 +93,17 @@ def turn_ends(url: str, session_id: str = "session-1") -> list[str]:
 def wait_for(url: str, type_: str) -> None:
     """Wait until a store has an event of this type."""
     path = Path(url.removeprefix("sqlite:///"))
+    over = time.monotonic() + PATIENCE_S
     while not path.exists():
-        os.sched_yield()
-    with open_store(url) as store, store.subscribe(topics=[type_]) as found:
-        next(iter(found))
+        assert time.monotonic() < over, f"there is no {path}"
+        time.sleep(0.01)
+    with open_store(url) as store:
+        following = store.follow(0, [type_])
+        patience = threading.Timer(PATIENCE_S, following.stop)
+        patience.start()
+        assert following.next_row() is not None, f"no {type_} was stored"
+        patience.cancel()
+        following.stop()
 
 
 def crashed(url: str, session_id: str = "broken") -> str:
@@ -158,14 +174,13 @@ def terminal(*arguments: str, cwd: Path, **env: str) -> Iterator[Terminal]:
     """Run the program on a terminal that is its own, so that Ctrl-C reaches it as a signal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*MODULE, *arguments],
+        [sys.executable, "-c", OWN_TERMINAL, *MODULE, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         cwd=cwd,
         env=environment(COLUMNS="120", LINES="40", **env),
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(theirs)
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from everfold.store.urls import open_store
-from tests.cli.programs import MODULE, Outcome, environment, run_process
+from tests.cli.programs import Outcome, run_process, started
 from tests.cli.talking import PATIENCE_S, crashed, events_of, scripted, turn_ends, types_of
 from tests.providers.pictures import img
 
@@ -94,20 +94,15 @@ def test_a_taken_id_is_refused_before_anything_is_said(url: str) -> None:
 
 
 def test_two_chats_that_wait_get_a_session_each(tmp_path: Path, url: str) -> None:
-    def begun() -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [*MODULE, "chat", "--store", url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(),
-        )
-        assert process.stderr is not None
-        assert b"a new session" in process.stderr.readline()
-        return process
-
-    both = [begun(), begun()]
-    told = [process.communicate(b"one\n", timeout=PATIENCE_S)[1] for process in both]
+    with (
+        started("chat", "--store", url, stdin=subprocess.PIPE) as one,
+        started("chat", "--store", url, stdin=subprocess.PIPE) as other,
+    ):
+        both = [one, other]
+        for process in both:
+            assert process.stderr is not None
+            assert b"a new session" in process.stderr.readline()
+        told = [process.communicate(b"one\n", timeout=PATIENCE_S)[1] for process in both]
 
     assert [process.returncode for process in both] == [0, 0]
     assert [b"[session session-1]" in told[0], b"[session session-2]" in told[1]] == [True, True]
@@ -320,13 +315,7 @@ def test_bytes_that_are_no_text_are_repaired(url: str) -> None:
 
 def test_an_interrupt_closes_the_turn_and_ends_the_program(tmp_path: Path, url: str) -> None:
     scripted(tmp_path, {"text": "once upon a time", "hangs": True})
-    with subprocess.Popen(
-        [*MODULE, "chat", "--store", url],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    ) as process:
+    with started("chat", "--store", url, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(b"tell me\n")

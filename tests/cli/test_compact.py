@@ -2,13 +2,12 @@
 
 import json
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run
-from tests.cli.programs import MODULE, environment, run_process
+from tests.cli.programs import run_process, started
 from tests.cli.talking import KEY, PATIENCE_S, provided, scripted, types_of, wait_for
 from tests.providers.answers import Answer, Refuse
 from tests.providers.strict_fake import strict_fake
@@ -48,8 +47,9 @@ def test_a_model_of_the_profile_writes_the_summary(run: Run, tmp_path: Path, url
     assert outcome.status == 0
     assert "replaced by a summary (seq " in outcome.out
     assert "weights" in json.dumps(fake.last.body)
-    assert types_of(url)[-4:] == [
+    assert types_of(url)[-5:] == [
         "compaction/start",
+        "compaction/request",
         "compaction/summary",
         "user/message",
         "compaction/end",
@@ -104,7 +104,7 @@ def test_a_failed_summary_says_why_and_frees_the_lock(run: Run, tmp_path: Path, 
     error = json.loads(outcome.err)["error"]
     assert (outcome.status, error["code"]) == (1, "summary")
     assert KEY not in outcome.err
-    assert types_of(url)[-2:] == ["compaction/start", "compaction/end"]
+    assert types_of(url)[-3:] == ["compaction/start", "compaction/request", "compaction/end"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -114,18 +114,13 @@ def test_an_interrupted_summary_frees_the_lock(
     with strict_fake() as fake:
         add(provided(tmp_path, fake), SPANS)
         fake.will(Answer("They described a crane. " * 100, between_s=0.2))
-        with subprocess.Popen(
-            [*MODULE, "compact", "session-1", "--store", url],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(FAKE_KEY=KEY),
-        ) as process:
+        with started("compact", "session-1", "--store", url, env={"FAKE_KEY": KEY}) as process:
             wait_for(url, "compaction/start")
             process.send_signal(number)
             process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 130
-    assert types_of(url)[-2:] == ["compaction/start", "compaction/end"]
+    assert types_of(url)[-3:] == ["compaction/start", "compaction/request", "compaction/end"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -135,18 +130,13 @@ def test_a_summary_that_is_interrupted_while_it_waits_to_ask_again_frees_the_loc
     with strict_fake() as fake:
         add(provided(tmp_path, fake), SPANS)
         fake.will(Refuse(429, b"slow down", {"retry-after": "60"}))
-        with subprocess.Popen(
-            [*MODULE, "compact", "session-1", "--store", url],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=environment(FAKE_KEY=KEY),
-        ) as process:
+        with started("compact", "session-1", "--store", url, env={"FAKE_KEY": KEY}) as process:
             wait_for(url, "compaction/retry?")
             process.send_signal(number)
             process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == 130
-    assert types_of(url)[-3:] == ["compaction/start", "compaction/retry", "compaction/end"]
+    assert types_of(url)[-3:] == ["compaction/request", "compaction/retry", "compaction/end"]
 
 
 def test_no_store_is_made_for_a_session_that_is_not_there(run: Run, tmp_path: Path) -> None:

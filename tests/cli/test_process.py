@@ -15,7 +15,7 @@ from everfold.cli import edge
 from everfold.cli.edge import DONE, EXIT_CODES, INTERRUPTED, READER_GONE
 from everfold.host.opening import open_sessions
 from everfold.session.session import Session
-from tests.cli.programs import ENTRY_POINT, MODULE, PATIENCE_S, environment, run_process
+from tests.cli.programs import ENTRY_POINT, MODULE, PATIENCE_S, environment, run_process, started
 from tests.talks import text, user
 
 HEAVY = ("rich", "PIL", "psycopg", "sqlite3", "eventsourcing", "pydantic", "orjson", "asyncio")
@@ -115,12 +115,7 @@ def long_log(url: str) -> None:
 def test_a_reader_that_goes_away_is_no_error(sqlite_url: str, command: tuple[str, ...]) -> None:
     long_log(sqlite_url)
 
-    with subprocess.Popen(
-        [*MODULE, *command, "--store", sqlite_url],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    ) as process:
+    with started(*command, "--store", sqlite_url) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.read(10)
@@ -134,12 +129,7 @@ def test_a_reader_that_goes_away_is_no_error(sqlite_url: str, command: tuple[str
 def test_an_interrupt_is_exit_code_130_without_a_traceback(sqlite_url: str) -> None:
     long_log(sqlite_url)
 
-    with subprocess.Popen(
-        [*MODULE, "log", "long", "--store", sqlite_url],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    ) as process:
+    with started("log", "long", "--store", sqlite_url) as process:
         assert process.stdout is not None
         # It waits, for the pipe is full and nobody reads on.
         process.stdout.read(10)

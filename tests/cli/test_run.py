@@ -4,6 +4,7 @@ import io
 import json
 import signal
 import subprocess
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from PIL import Image
 
 from everfold.attachments.filesystem import FileAttachments
 from tests.cli.conftest import Run
-from tests.cli.programs import MODULE, environment, run_process
+from tests.cli.programs import run_process, started
 from tests.cli.talking import (
     KEY,
     PATIENCE_S,
@@ -402,14 +403,8 @@ def test_an_interrupted_run_still_prints_its_json(tmp_path: Path, url: str) -> N
     assert document(out.decode())["finish"] == "aborted"
 
 
-def _started(*arguments: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [*MODULE, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(FAKE_KEY=KEY, XDG_DATA_HOME=str(Path.cwd())),
-    )
+def _started(*arguments: str) -> "AbstractContextManager[subprocess.Popen[bytes]]":
+    return started(*arguments, env={"FAKE_KEY": KEY, "XDG_DATA_HOME": str(Path.cwd())})
 
 
 def test_no_key_is_in_a_repr(tmp_path: Path) -> None:
