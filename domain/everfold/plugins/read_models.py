@@ -95,19 +95,18 @@ class Checkpoint:
 
 
 class Reading(Generic[S]):
-    """One read model of one session, as far as it has read.
-
-    Attributes:
-        next_seq: the event that it reads next.
-    """
+    """One read model of one session, as far as it has read."""
 
     def __init__(self, model: ReadModel[S], checkpoint: Checkpoint | None = None) -> None:
         self.model = model
-        self.next_seq = 0
-        self._state = model.start()
+        self._read = (0, model.start())
         if checkpoint is not None and _fits(checkpoint, model):
-            self._state = model.load(checkpoint.state)
-            self.next_seq = checkpoint.next_seq
+            self._read = (checkpoint.next_seq, model.load(checkpoint.state))
+
+    @property
+    def next_seq(self) -> int:
+        """The event that it reads next."""
+        return self._read[0]
 
     def read(self, events: Iterable[EventLike]) -> None:
         """Fold further events; those that were read before are passed over.
@@ -117,29 +116,36 @@ class Reading(Generic[S]):
                 fails the same way.
         """
         for event in events:
-            if event.seq < self.next_seq:
+            before = self._read
+            if event.seq < before[0]:
                 continue
-            if event.type in self.model.types:
-                try:
-                    self._state = self.model.fold(self._state, event)
-                except Exception as error:
-                    # A fold may raise anything; logs of strangers hold anything.
-                    raise ReadModelStuckError(self.model.name, event.seq, error) from error
-            self.next_seq = event.seq + 1
+            state = self._folded(before[1], event)
+            # A signal handler may have read on meanwhile.
+            if self._read is before:
+                self._read = (event.seq + 1, state)
+
+    def _folded(self, state: S, event: EventLike) -> S:
+        if event.type not in self.model.types:
+            return state
+        try:
+            return self.model.fold(state, event)
+        except Exception as error:
+            # A fold may raise anything; logs of strangers hold anything.
+            raise ReadModelStuckError(self.model.name, event.seq, error) from error
 
     @property
     def state(self) -> S:
         """The state reached; a value."""
-        return self._state
+        return self._read[1]
 
     def view(self) -> Json:
         """Return what readers get."""
-        return self.model.view(self._state)
+        return self.model.view(self.state)
 
     def checkpoint(self) -> Checkpoint:
         """Return what a later `Reading` goes on from."""
-        model = self.model
-        return Checkpoint(model.name, model.version, self.next_seq, model.dump(self._state))
+        model, (next_seq, state) = self.model, self._read
+        return Checkpoint(model.name, model.version, next_seq, model.dump(state))
 
 
 def _fits(checkpoint: Checkpoint, model: ReadModel[Any]) -> bool:

@@ -1,7 +1,7 @@
 """The messages that the model sees, as a value that is cheap to hand out (groups E and H)."""
 
-import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import overload
 
 from everfold.session.derive import derive_event_message, gives_message
@@ -97,33 +97,40 @@ class ConversationCache:
     """Derives conversations, looking at each node once while contents stay (R125, R126).
 
     May be shared by the sessions of several threads that began with the same log; those that went
-    different ways each get their own messages.
+    different ways each get their own messages. What is known is one value, so nobody waits.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._generation = -1
-        self._nodes: Growing[int] = Growing()
-        self._seqs: Growing[int] = Growing()
+        self._known = _Known()
 
     def derive(self, surface: Surface) -> Conversation:
         """Return the conversation of a surface."""
-        with self._lock:
-            nodes = surface.nodes
-            is_known = surface.content_generation == self._generation
-            if not (is_known and nodes.continues(self._nodes)):
-                self._generation = surface.content_generation
-                self._nodes = Growing()
-                self._seqs = Growing()
-            if len(self._nodes) < len(nodes):
-                self._extend(surface)
-            return Conversation(surface, self._seqs)
+        known = self._known
+        if known.is_start_of(surface):
+            known = known.extended(surface)
+        else:
+            known = _Known(surface.content_generation).extended(surface)
+        self._known = known
+        return Conversation(surface, known.seqs)
 
-    def _extend(self, surface: Surface) -> None:
-        fresh = surface.nodes.since(len(self._nodes))
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The nodes that were looked at, and those of them that give a message."""
+
+    generation: int = -1
+    nodes: Growing[int] = field(default_factory=Growing[int])
+    seqs: Growing[int] = field(default_factory=Growing[int])
+
+    def is_start_of(self, surface: Surface) -> bool:
+        return self.generation == surface.content_generation and surface.nodes.continues(self.nodes)
+
+    def extended(self, surface: Surface) -> "_Known":
+        fresh = surface.nodes.since(len(self.nodes))
+        if not fresh:
+            return self
         surface.events.prefetch(fresh)
-        seqs = self._seqs.extended(
+        seqs = self.seqs.extended(
             [s for s in fresh if gives_message(surface.events.node(s), surface.messages)]
         )
-        # Together, and last: an interrupt leaves both or none.
-        self._nodes, self._seqs = surface.nodes, seqs
+        return _Known(self.generation, surface.nodes, seqs)

@@ -1,13 +1,9 @@
 """An immutable sequence that grows in constant time: the newest value owns the shared tail."""
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, TypeVar, overload
 
 T = TypeVar("T")
-
-_EXTENDING = threading.Lock()
-"""Held while a shared list grows: two threads may extend values that share one."""
 
 
 class Growing(Sequence[T], Generic[T]):
@@ -15,36 +11,50 @@ class Growing(Sequence[T], Generic[T]):
 
     Values share one list and differ in length. Extending the longest of them appends in place;
     extending a shorter one (after a batch was dropped) copies first.
+
+    Who extends in place takes the list's one token meanwhile. Another thread, or a signal handler
+    amid it, finds no token and copies: nobody waits, so nobody can wait for itself.
     """
 
-    __slots__ = ("_items", "_length")
+    __slots__ = ("_items", "_length", "_token")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._items = list(items)
         self._length = len(self._items)
+        self._token = [True]
 
     @classmethod
     def adopt(cls, items: list[T]) -> "Growing[T]":
         """Return a sequence over `items` itself; the caller gives the list away."""
-        return cls._view(items, len(items))
+        return cls._view(items, len(items), [True])
 
     @classmethod
-    def _view(cls, items: list[T], length: int) -> "Growing[T]":
+    def _view(cls, items: list[T], length: int, token: list[bool]) -> "Growing[T]":
         value = cls.__new__(cls)
         value._items = items
         value._length = length
+        value._token = token
         return value
 
     def extended(self, more: Sequence[T]) -> "Growing[T]":
         """Return this sequence followed by `more`."""
         if not more:
             return self
-        with _EXTENDING:
+        try:
+            mine = self._token.pop()
+        except IndexError:
+            return self._copied(more)
+        try:
             items = self._items
             if len(items) != self._length:
-                items = items[: self._length]
+                return self._copied(more)
             items.extend(more)
-            return self._view(items, len(items))
+            return self._view(items, len(items), self._token)
+        finally:
+            self._token.append(mine)
+
+    def _copied(self, more: Sequence[T]) -> "Growing[T]":
+        return self.adopt([*self._items[: self._length], *more])
 
     def continues(self, other: "Growing[T]") -> bool:
         """Tell whether this sequence is the other one or grew out of it; costs no comparison.

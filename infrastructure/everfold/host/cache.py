@@ -43,34 +43,34 @@ class EntryCache:
     def __init__(self, size: int, loader: Loads) -> None:
         self._size = size
         self._loader = loader
-        self._lock = threading.Lock()
+        # Signal handlers may append, also amid an append.
+        self._lock = threading.RLock()
         self._entries: OrderedDict[str, Entry] = OrderedDict()
 
     def get(self, session_id: str) -> Entry:
         """Return the entry of a session, loaded if need be; one entry for all threads."""
         with self._lock:
-            entry = self._entries.get(session_id)
+            entry = self._entries.pop(session_id, None)
             if entry is not None:
-                self._entries.move_to_end(session_id)
-                return entry
+                return self._entries.setdefault(session_id, entry)
         loaded = self._loader.load(session_id)
         with self._lock:
             entry = self._entries.setdefault(session_id, loaded)
-            self._trim(session_id)
+            self._trim()
             return entry
 
     def put(self, session_id: str, entry: Entry) -> None:
         """Keep the entry of a session that was just made here."""
         with self._lock:
+            self._entries.pop(session_id, None)
             self._entries[session_id] = entry
-            self._trim(session_id)
+            self._trim()
 
     def forget(self, session_id: str) -> None:
         """Drop a session's entry."""
         with self._lock:
             self._entries.pop(session_id, None)
 
-    def _trim(self, newest: str) -> None:
-        self._entries.move_to_end(newest)
+    def _trim(self) -> None:
         while len(self._entries) > self._size:
             self._entries.popitem(last=False)

@@ -101,16 +101,17 @@ class Loader:
 
     def _follow(self, entry: Entry) -> bool:
         """Fold the tail; False if the stored log is not a continuation of what is in memory."""
-        known = version_of(entry.state.next_seq) - 1
+        start = entry.state
+        known = version_of(start.next_seq) - 1
         rows = iter(self._store.read(entry.header["id"], after=known - 1))
         first = next(rows, None)
-        last = entry.state.last
+        last = start.last
         if first is None or (isinstance(last, Recorded) and first.state != last.state):
             return False
-        fold = StateFold(entry.state, self._composition)
+        fold = StateFold(start, self._composition)
         with collector_paused():
             fold.run(rows)
-        entry.state = fold.state()
+        _advance(entry, fold.state())
         return True
 
     def _reload(self, entry: Entry) -> None:
@@ -120,13 +121,15 @@ class Loader:
 
     def catch_up(self, entry: Entry, conflict: ConflictError) -> None:
         """Fold what a conflict says the others stored."""
-        fold = StateFold(entry.state, self._composition)
-        fold.run(conflict.appended)
-        entry.state = fold.state()
+        start = entry.state
+        known = version_of(start.next_seq) - 1
+        fold = StateFold(start, self._composition)
+        fold.run([event for event in conflict.appended if event.originator_version > known])
+        _advance(entry, fold.state())
 
     def accept(self, entry: Entry, decision: Decision) -> None:
         """Make a stored decision the entry's state."""
-        entry.state = decision.state
+        _advance(entry, decision.state)
         self._maybe_snapshot(entry)
 
     def snapshot(self, entry: Entry) -> None:
@@ -171,26 +174,33 @@ class Loader:
         return SessionState.empty() if state is None else state
 
 
+def _advance(entry: Entry, state: SessionState) -> None:
+    """Make a state the entry's, unless an append by a signal handler has gone further meanwhile."""
+    if entry.state.next_seq < state.next_seq:
+        entry.state = state
+
+
 class _Collector:
     """Counts who wants the garbage collector to wait; it is the process's, so there is one."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Signal handlers may load, also amid a load: the order below is right wherever one comes.
+        self._lock = threading.RLock()
         self._waits = 0
         self._was_enabled = False
 
     def pause(self) -> None:
         with self._lock:
-            if self._waits == 0:
+            self._waits += 1
+            if self._waits == 1:
                 self._was_enabled = gc.isenabled()
                 gc.disable()
-            self._waits += 1
 
     def go_on(self) -> None:
         with self._lock:
-            self._waits -= 1
-            if self._waits == 0 and self._was_enabled:
+            if self._waits == 1 and self._was_enabled:
                 gc.enable()
+            self._waits -= 1
 
 
 _COLLECTOR = _Collector()

@@ -50,7 +50,8 @@ class ReadModelRunner:
         self._every = checkpoint_every
         self._most_live = live
         self._live: OrderedDict[str, SessionReadings] = OrderedDict()
-        self._lock = threading.Lock()
+        # Signal handlers may append, and observers are told then.
+        self._lock = threading.RLock()
         self._position = self._checkpoints.load_position()
 
     def read(self, session_id: str, name: str) -> Json:
@@ -127,13 +128,12 @@ class ReadModelRunner:
     def _readings(self, session_id: str) -> SessionReadings:
         gone: list[SessionReadings] = []
         with self._lock:
-            readings = self._live.get(session_id)
+            readings = self._live.pop(session_id, None)
             if readings is None:
                 readings = SessionReadings(
                     session_id, self._sessions, self._checkpoints, self._every
                 )
-                self._live[session_id] = readings
-            self._live.move_to_end(session_id)
+            self._live[session_id] = readings
             while len(self._live) > self._most_live:
                 gone.append(self._live.popitem(last=False)[1])
         for old in gone:
