@@ -22,6 +22,9 @@ PRINTED = {
         "At nine.\n['llm/retry', 'llm/retry-started']\n",
         "At nine. [completed]\n",
         "turn-open\nGood morning.\nGood morning.\n",
+        "assistant/message ['system', 'user']\n"
+        "assistant/message ['system', 'user', 'assistant', 'user']\n"
+        "compaction/request ['system', 'user', 'assistant', 'user']\n",
     ],
     "plugins.md": ["completed\nerror\n{'tokens': 13}\n['acme/budget-stopped']\n"],
 }

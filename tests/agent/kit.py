@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from everfold.agent.agent import Agent
 from everfold.agent.content import AdmitImages
-from everfold.agent.requests import rebuild_request
 from everfold.agent.settings import AgentSettings, Limits, ModelSettings
 from everfold.agent.tools import ImageData, Tool
 from everfold.host.access import HostedSession
@@ -24,7 +23,7 @@ from everfold.routes.scripted import ScriptedRoute, Step
 from everfold.session.composition import Composition, Disposer
 from everfold.session.events import EventLike, Recorded
 from everfold.session.frozen import Json
-from everfold.session.ids import seq_of
+from tests.rebuilding import Rebuilding
 
 T = TypeVar("T")
 
@@ -67,10 +66,7 @@ class Checking:
         return self.route.capabilities(model)
 
     async def prepare(self, request: LlmRequest) -> Prepared:
-        seq = seq_of(self.reader.store.version(request.session_id))
-        rebuilt = rebuild_request(self.reader, request.session_id, seq)
-        if rebuilt != replace(request, messages=tuple(request.messages)):
-            self.differences.append(f"at seq {seq}: sent {request!r}, rebuilt {rebuilt!r}")
+        Rebuilding(self.reader, self.differences).check(request)
         return await self.route.prepare(request)
 
     def stream(self, prepared: Prepared) -> AsyncIterator[Chunk]:

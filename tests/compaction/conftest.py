@@ -1,13 +1,18 @@
-"""A store, and a check that no request broke a strict provider's rules."""
+"""A store, and checks that every request can be rebuilt and broke none of a strict provider's rules."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from everfold.host.sessions import Sessions
+from everfold.projections.catalog import detached_composition
 from everfold.session.ports import SessionStore
 from everfold.store.urls import open_store
-from tests.compaction.kit import StrictRoute, summarising
+from tests.compaction.kit import REBUILDING, StrictRoute, summarising
+
+STORES = ("store", "any_store")
+"""The fixtures that give the store of a test."""
 
 
 @pytest.fixture
@@ -15,6 +20,17 @@ def store(sqlite_url: str) -> Iterator[SessionStore]:
     """An empty SQLite store."""
     with open_store(sqlite_url) as opened:
         yield opened
+
+
+@pytest.fixture(autouse=True)
+def rebuilding(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every request of a test, for an answer or a summary, must equal the one that the log alone gives."""
+    stores = [request.getfixturevalue(name) for name in STORES if name in request.fixturenames]
+    readers = [Sessions(each, detached_composition(), snapshot_every=0) for each in stores]
+    REBUILDING.reader, REBUILDING.differences = next(iter(readers), None), []
+    yield
+    REBUILDING.reader = None
+    assert REBUILDING.differences == []
 
 
 @pytest.fixture

@@ -19,8 +19,12 @@ from everfold.routes.scripted import Reply, ScriptedRoute, Step, says
 from everfold.session.frozen import Json
 from tests.domain.kit import assistant, system, text, tool_result, user
 from tests.projections.kit import Never as Never
+from tests.rebuilding import Rebuilding
 
 T = TypeVar("T")
+
+REBUILDING = Rebuilding(None)
+"""Compares what the routes of these tests are asked; a fixture tells it the store of each test."""
 
 PATIENCE_S = 60.0
 HEADER: Mapping[str, Json] = {"config": {"provider": "scripted", "model": "m"}}
@@ -88,6 +92,7 @@ class StrictRoute(ScriptedRoute):
     refused: int = 0
 
     async def prepare(self, request: LlmRequest) -> Prepared:
+        REBUILDING.check(request)
         self.faults.extend(pairing_faults(request.messages, request.header.get("tools")))
         prepared = await ScriptedRoute.prepare(self, request)
         if self.window is not None and pricey(request) > self.window:

@@ -24,7 +24,13 @@ WINDOW = 4000
 TALK = log(*prompted(), *(row for n in range(8) for row in turn(n + 1, size=900)))
 """About 3,700 tokens: over 85 % of the window."""
 END = len(TALK) - 1
-COMPACTION = ["compaction/start", "compaction/summary", "user/message", "compaction/end"]
+COMPACTION = [
+    "compaction/start",
+    "compaction/request",
+    "compaction/summary",
+    "user/message",
+    "compaction/end",
+]
 
 
 def step(host: LendingMount, access: Any, window: int | None = WINDOW) -> PreStepAnswer:
@@ -139,7 +145,9 @@ def test_r287_an_omission_is_no_progress_after_an_overflow(
     assert answer is None
     assert types_after(access, len(rows) - 1) == [
         "compaction/start",
+        "compaction/request",
         "image/offload",
+        "compaction/request",
         "compaction/end",
     ]
 

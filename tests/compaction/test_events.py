@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from everfold.projections.compaction.job import CompactionWish
 from everfold.projections.compaction.wishes import CLOSING, OPENING
 from everfold.projections.token_meter.prices import message_price
 from everfold.session.ports import SessionStore
@@ -14,11 +13,9 @@ from tests.compaction.kit import (
     TOOLS,
     StrictRoute,
     compacted,
-    compactor,
     last_request,
     metered,
     prompted,
-    run,
     turn,
 )
 from tests.domain.kit import image, log, omit, replace, text, user, wishes_of
@@ -37,7 +34,7 @@ def test_r279_it_stores_start_summary_replacement_and_end(
 
     outcome = compacted(access, a_route(), command_id="cmd-1")
 
-    start, summary, message, end = access.sessions.log("s", first=END + 1)
+    start, _, summary, message, end = access.sessions.log("s", first=END + 1)
     names = {"compactionId": outcome.compaction_id, "sourceCommandId": "cmd-1"}
     assert start.type == "compaction/start"
     assert start.data == {**names, "turn": None}
@@ -73,7 +70,7 @@ def test_r281_the_replacing_message_cites_start_summary_and_all_it_hides(
     message = access.view().event(outcome.seq)
     assert message is not None
     assert message.surface_op == {"op": "replace", "startSeq": 3, "endSeq": 8}
-    assert message.source_event_seqs == [3, 4, 7, 8, END + 1, END + 2]
+    assert message.source_event_seqs == [3, 4, 7, 8, END + 1, END + 3]
     assert message.data["source"] == {
         "kind": "plugin",
         "plugin": "compact",
@@ -172,11 +169,11 @@ def test_r290_the_range_is_by_position_so_its_start_may_be_the_greater_seq(
 
     compacted(access, a_route())
 
-    summary = access.sessions.log("s", first=7, last=7)
+    summary = access.sessions.log("s", first=8, last=8)
     assert next(iter(summary)).data["shadowedRange"] == {"start": 5, "end": 3}
 
 
-def test_d10_all_but_the_lock_is_stored_in_one_batch(
+def test_d10_all_but_the_lock_and_the_request_is_stored_in_one_batch(
     store: SessionStore, a_route: RouteMaker
 ) -> None:
     access = hosted(store, TALK)
@@ -185,7 +182,7 @@ def test_d10_all_but_the_lock_is_stored_in_one_batch(
 
     compacted(access, a_route())
 
-    assert batches == [["compaction/start"], BATCH]
+    assert batches == [["compaction/start", "compaction/request"], BATCH]
 
 
 def test_r309_the_meters_running_total_is_right_after_it(
@@ -214,19 +211,3 @@ def test_compactions_of_compactions_keep_only_the_newest_summary(
 
     assert kinds.count("compact") == 1
     assert types_after(access, END).count("compaction/end") == times
-
-
-@pytest.mark.parametrize("window", [None, 700])
-def test_the_request_that_was_sent_is_rebuilt_from_the_log(
-    store: SessionStore, a_route: RouteMaker, window: int | None
-) -> None:
-    access, route = hosted(store, TALK), a_route(window=window)
-    engine = compactor(route)
-    run(engine.compact(access, CompactionWish()))
-    later = again(access).sessions.load("s", at=END + 1)
-    start = later.latest("compaction/start")
-    assert start is not None
-
-    rebuilt = engine.first_request(later, CompactionWish(), start.data["compactionId"])
-
-    assert rebuilt == route.requests[0]

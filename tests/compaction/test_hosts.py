@@ -57,7 +57,7 @@ def test_b2_on_each_database_two_hosts_write_and_nothing_is_lost(
 
     outcome = compacted(access, a_route(meanwhile))
 
-    assert [seq for seq, _ in shown(other)] == [0, outcome.seq, 7, 8, END + 3]
+    assert [seq for seq, _ in shown(other)] == [0, outcome.seq, 7, 8, END + 4]
     assert audit(access.sessions, "s").is_sound
     pressure = ReadModelRunner(other.sessions, shipped_models()).read("s", "context-pressure")
     breakdown = ReadModelRunner(other.sessions, shipped_models()).read("s", "context-breakdown")

@@ -61,7 +61,7 @@ def test_an_overflow_of_an_unknown_window_is_recovered_and_the_turn_answered(
     types = [event.type for event in access.sessions.log("s")]
     attempt = types.index("assistant/attempt")
     recovery = types[attempt + 1 : types.index("assistant/message", attempt)]
-    assert recovery[:4] == [
+    assert [each for each in recovery if each != "compaction/request"][:4] == [
         "compaction/start",
         "compaction/summary",
         "user/message",

@@ -102,7 +102,11 @@ def test_a_lock_that_was_freed_meanwhile_drops_the_summary_and_ends_nothing(
     with pytest.raises(CompactionChangedError, match="ended by another process"):
         compact(access, a_route(meanwhile(lambda: other.sessions.resume("s"))))
 
-    assert types_after(access, END) == ["compaction/start", "session/end-seed"]
+    assert types_after(access, END) == [
+        "compaction/start",
+        "compaction/request",
+        "session/end-seed",
+    ]
 
 
 def test_d12_compacting_again_at_once_is_a_no_op_with_a_reason(
@@ -159,7 +163,7 @@ def test_b2_a_user_message_meanwhile_is_accepted_and_both_results_stand_in_order
 
     outcome = compacted(access, a_route(meanwhile(lambda: other.append([words]))))
 
-    assert [seq for seq, _ in shown(access)] == [0, outcome.seq, 7, 8, END + 2]
+    assert [seq for seq, _ in shown(access)] == [0, outcome.seq, 7, 8, END + 3]
     assert shown(access)[-1][1]["content"] == [text("and now?")]
     assert shown(again(access)) == shown(access)
 
@@ -177,7 +181,12 @@ def test_r277_an_automatic_compaction_yields_when_anything_changed(
         run(engine.compact(access, CompactionWish(trigger="pressure")))
 
     assert refused.value.code == "changed"
-    assert types_after(access, END) == ["compaction/start", "user/message", "compaction/end"]
+    assert types_after(access, END) == [
+        "compaction/start",
+        "compaction/request",
+        "user/message",
+        "compaction/end",
+    ]
 
 
 def test_r277_a_manual_one_yields_when_its_span_changed(
@@ -190,7 +199,7 @@ def test_r277_a_manual_one_yields_when_its_span_changed(
     with pytest.raises(CompactionChangedError, match="no longer together"):
         compact(access, a_route(meanwhile(lambda: other.append([edit]))))
 
-    assert [seq for seq, _ in shown(access)] == [0, END + 2, 4, 7, 8]
+    assert [seq for seq, _ in shown(access)] == [0, END + 3, 4, 7, 8]
 
 
 def test_b9_what_others_committed_is_still_there(store: SessionStore, a_route: RouteMaker) -> None:
@@ -224,7 +233,7 @@ def test_d10_no_bracket_reaches_over_the_bounds_of_a_turn(
 
     outcome = compacted(access, a_route(meanwhile(next_turn)))
 
-    closed, start, summary, replacing, end = access.sessions.log("s", first=END + 6)
+    closed, start, summary, replacing, end = access.sessions.log("s", first=END + 7)
     assert batches[-1] == [e.type for e in (closed, start, summary, replacing, end)]
     assert closed.data["error"] == "cancelled: the turn ended meanwhile"
     assert closed.data["turn"] == 3
@@ -245,7 +254,7 @@ def test_d10_a_turn_that_began_and_ended_meanwhile_is_seen_too(
 
     outcome = compacted(access, a_route(meanwhile(lambda: other.append(whole_turn))))
 
-    types = types_after(access, END + 1 + len(whole_turn))
+    types = types_after(access, END + 2 + len(whole_turn))
     assert types[:2] == ["compaction/end", "compaction/start"]
     assert outcome.hidden == (3, 4)
 
@@ -266,6 +275,7 @@ def test_r279_exactly_one_end_is_attempted(store: SessionStore, a_route: RouteMa
 
     assert attempts == [
         "compaction/start",
+        "compaction/request",
         "compaction/summary",
         "user/message",
         "compaction/end",
@@ -273,7 +283,7 @@ def test_r279_exactly_one_end_is_attempted(store: SessionStore, a_route: RouteMa
     ]
 
 
-def test_while_a_summary_is_made_only_the_lock_is_stored(
+def test_while_a_summary_is_made_only_the_lock_and_the_request_are_stored(
     store: SessionStore, a_route: RouteMaker
 ) -> None:
     access = hosted(store, TALK)
@@ -289,7 +299,7 @@ def test_while_a_summary_is_made_only_the_lock_is_stored(
         await asyncio.wait({task})
         return left
 
-    assert run(start_and_forget()) == ["compaction/start"]
+    assert run(start_and_forget()) == ["compaction/start", "compaction/request"]
 
 
 def results(access: HostedSession, *works: Any) -> list[Any]:

@@ -276,4 +276,9 @@ def test_a_failed_later_pass_stores_nothing(store: SessionStore, a_route: RouteM
         compact(access, a_route(says("one"), says(" "), window=32_000))
 
     assert shown(access) == before
-    assert types_after(access, len(LONG) - 1) == ["compaction/start", "compaction/end"]
+    assert types_after(access, len(LONG) - 1) == [
+        "compaction/start",
+        "compaction/request",
+        "compaction/request",
+        "compaction/end",
+    ]

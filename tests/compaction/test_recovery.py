@@ -149,7 +149,7 @@ def test_r274_a_cancellation_is_seen_before_any_recovery(
     with pytest.raises(CompactionCancelledError):
         compact(access, route, with_images(), cancellation=AfterSending())
 
-    assert types_after(access, END) == ["compaction/start", "compaction/end"]
+    assert types_after(access, END) == ["compaction/start", "compaction/request", "compaction/end"]
 
 
 def test_r274_r276_a_selection_that_changed_is_not_recovered(
@@ -165,7 +165,12 @@ def test_r274_r276_a_selection_that_changed_is_not_recovered(
     with pytest.raises(CompactionChangedError):
         compact(access, a_route(spoil), with_images())
 
-    assert types_after(access, END) == ["compaction/start", "image/offload", "compaction/end"]
+    assert types_after(access, END) == [
+        "compaction/start",
+        "compaction/request",
+        "image/offload",
+        "compaction/end",
+    ]
 
 
 def test_r276_decision_and_check_are_adjacent(store: SessionStore, a_route: RouteMaker) -> None:
@@ -263,7 +268,9 @@ def test_r355_an_omission_stands_inside_the_bracket(
 
     assert types_after(access, END) == [
         "compaction/start",
+        "compaction/request",
         "image/offload",
+        "compaction/request",
         "compaction/summary",
         "user/message",
         "compaction/end",
@@ -286,7 +293,7 @@ def test_a_handler_that_raises_is_named_and_the_lock_is_freed(
         compact(access, a_route(NEEDS_ONE), chains)
 
     assert "raised by plugin 'breaking'" in raised.value.__notes__[0]
-    assert types_after(access, END) == ["compaction/start", "compaction/end"]
+    assert types_after(access, END) == ["compaction/start", "compaction/request", "compaction/end"]
 
 
 def test_a_handler_that_always_says_it_helped_does_not_run_for_ever(

@@ -69,7 +69,7 @@ def test_d7_an_unusable_summary_changes_nothing_and_is_a_logged_failure(
 
     assert refused.value.code == "summary"
     assert shown(access) == before
-    assert types_after(access, END) == ["compaction/start", "compaction/end"]
+    assert types_after(access, END) == ["compaction/start", "compaction/request", "compaction/end"]
     *_, end = access.sessions.log("s")
     assert end.data["error"] == str(refused.value)
 
@@ -108,7 +108,7 @@ def test_r284_other_blocks_than_text_are_dropped_from_the_summary_but_logged(
 
     compacted(access, a_route(reply))
 
-    (summary,) = access.sessions.log("s", first=END + 2, last=END + 2)
+    (summary,) = access.sessions.log("s", first=END + 3, last=END + 3)
     assert summary.data["summary"] == [TEXT]
     assert summary.data["rawOutput"] == [REASONING, TEXT]
 
@@ -150,7 +150,7 @@ def test_r288_cancelled_at_any_point_frees_the_lock(
 
     assert refused.value.code == "cancelled"
     assert shown(access) == before
-    assert types_after(access, END) == ["compaction/start", "compaction/end"]
+    assert types_after(access, END) == ["compaction/start", "compaction/request", "compaction/end"]
 
 
 def test_r288_a_refused_batch_is_a_commit_failure(store: SessionStore, a_route: RouteMaker) -> None:
@@ -166,7 +166,7 @@ def test_r288_a_refused_batch_is_a_commit_failure(store: SessionStore, a_route: 
         compact(access, a_route())
 
     assert refused.value.code == "commit"
-    assert types_after(access, END) == ["compaction/start", "compaction/end"]
+    assert types_after(access, END) == ["compaction/start", "compaction/request", "compaction/end"]
 
 
 def test_r288_a_store_that_fails_is_a_persistence_failure(
@@ -185,7 +185,7 @@ def test_r288_a_store_that_fails_is_a_persistence_failure(
 
     assert refused.value.code == "persistence"
     assert "resuming the session frees it" in refused.value.__notes__[0]
-    assert types_after(access, END) == ["compaction/start"]
+    assert types_after(access, END) == ["compaction/start", "compaction/request"]
 
 
 def test_an_aborted_answer_is_a_failed_request(store: SessionStore, a_route: RouteMaker) -> None:

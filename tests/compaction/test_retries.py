@@ -97,7 +97,12 @@ def test_a_failure_that_may_pass_is_met_by_the_same_request(
     outcome = compact(patient(route, pauses), access)
 
     assert outcome.passes == 1
-    assert types_after(access, END) == ["compaction/start", "compaction/retry", *DONE]
+    assert types_after(access, END) == [
+        "compaction/start",
+        "compaction/request",
+        "compaction/retry",
+        *DONE,
+    ]
     first, second = route.requests
     assert first == second
     assert pauses.asked == [50]
@@ -110,7 +115,7 @@ def test_an_answer_that_holds_nothing_is_asked_for_again(
 
     compact(patient(a_route(says(""))), access)
 
-    (retry,) = access.sessions.log("s", first=END + 2, last=END + 2)
+    (retry,) = access.sessions.log("s", first=END + 3, last=END + 3)
     assert retry.data["failure"] == {"code": "EMPTY_RESPONSE", "message": "the answer is empty"}
 
 
@@ -120,7 +125,7 @@ def test_each_retry_is_logged_before_its_pause(store: SessionStore, a_route: Rou
 
     compact(patient(a_route(fails("SERVER", "down"), fails("SERVER")), pauses), access)
 
-    start, one, two, *_ = access.sessions.log("s", first=END + 1)
+    start, _, one, two, *_ = access.sessions.log("s", first=END + 1)
     assert seen == ["compaction/retry"] * 2
     assert one.data == {
         "compactionId": start.data["compactionId"],
@@ -143,7 +148,12 @@ def test_it_is_given_up_when_the_budget_is_spent(store: SessionStore, a_route: R
 
     assert len(route.sent) == 3
     retries = ["compaction/retry"] * 2
-    assert types_after(access, END) == ["compaction/start", *retries, "compaction/end"]
+    assert types_after(access, END) == [
+        "compaction/start",
+        "compaction/request",
+        *retries,
+        "compaction/end",
+    ]
     assert shown(access) == shown(again(access)) == before
 
 
@@ -157,7 +167,7 @@ def test_a_failure_that_will_not_pass_is_not_repeated(
         compact(patient(route), access)
 
     assert len(route.sent) == 1
-    assert types_after(access, END) == ["compaction/start", "compaction/end"]
+    assert types_after(access, END) == ["compaction/start", "compaction/request", "compaction/end"]
 
 
 def test_the_wait_that_a_provider_asks_for_is_honoured(
@@ -211,8 +221,10 @@ def test_a_recovery_spends_no_retry_and_gives_none_back(
 
     assert types_after(access, END) == [
         "compaction/start",
+        "compaction/request",
         "compaction/retry",
         "image/offload",
+        "compaction/request",
         "compaction/retry",
         *DONE,
     ]
@@ -336,7 +348,11 @@ def test_a_lock_that_was_freed_meanwhile_ends_the_retries(
         compact(patient(route), access)
 
     assert len(route.sent) == 1
-    assert types_after(access, END) == ["compaction/start", "session/end-seed"]
+    assert types_after(access, END) == [
+        "compaction/start",
+        "compaction/request",
+        "session/end-seed",
+    ]
 
 
 def test_a_retry_that_cannot_be_logged_is_not_made(
@@ -354,7 +370,7 @@ def test_a_retry_that_cannot_be_logged_is_not_made(
         compact(patient(route, pauses), access)
 
     assert (len(route.sent), pauses.asked) == (1, [])
-    assert types_after(access, END) == ["compaction/start", "compaction/end"]
+    assert types_after(access, END) == ["compaction/start", "compaction/request", "compaction/end"]
 
 
 def test_what_others_store_in_the_pause_is_kept_and_the_summary_made(
@@ -367,6 +383,7 @@ def test_what_others_store_in_the_pause_is_kept_and_the_summary_made(
 
     assert types_after(access, END) == [
         "compaction/start",
+        "compaction/request",
         "compaction/retry",
         "todo/write",
         *DONE,

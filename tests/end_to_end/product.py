@@ -14,7 +14,7 @@ from everfold.agent.tools import ImageData
 from everfold.host.access import HostedSession
 from everfold.host.sessions import Sessions
 from everfold.llm.images import images
-from everfold.llm.route import LlmRequest, Prepared, Route
+from everfold.llm.route import Route
 from everfold.profiles.opening import OpenProfile, open_profile
 from everfold.profiles.profile import Profile, profile_of
 from everfold.projections.compaction.engine import Outcome
@@ -98,26 +98,6 @@ def make_profile(routes: Mapping[str, Any], **more: Any) -> Profile:
         **more,
     }
     return profile_of(table, "test", None)
-
-
-class Compared(Checking):
-    """Compares each of the loop's requests with the one that the log alone gives; a route around a route."""
-
-    async def prepare(self, request: LlmRequest) -> Prepared:
-        """As `Route.prepare`."""
-        if is_summary(request):
-            return await self.route.prepare(request)
-        return await Checking.prepare(self, request)
-
-    async def close(self) -> None:
-        """Close the connections of the running event loop."""
-        await getattr(self.route, "close")()  # noqa: B009  # no part of the protocol of routes
-
-
-def is_summary(request: LlmRequest) -> bool:
-    """Tell whether a request is one of the compaction's own."""
-    source: Mapping[str, Any] = request.messages[-1]["source"]
-    return source.get("plugin") == "compact"
 
 
 @dataclass
@@ -240,7 +220,7 @@ def running(
     readers: list[Sessions] = []
 
     def compared(route: Route) -> Route:
-        return Compared(route, readers[0], differences)
+        return Checking(route, readers[0], differences)
 
     with open_profile(profile, store=url, wrap=compared, environ=ENVIRON) as host:
         readers.append(Sessions(host.sessions.store, host.sessions.composition, snapshot_every=0))

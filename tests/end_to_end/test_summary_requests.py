@@ -54,6 +54,7 @@ def test_a_storm_of_503_is_waited_out(opened: Opening, fake: StrictFake) -> None
     assert isinstance(outcome, Compacted)
     assert bracket(product) == [
         "compaction/start",
+        "compaction/request",
         "compaction/retry",
         "compaction/retry",
         "compaction/summary",
@@ -105,6 +106,7 @@ def test_a_provider_that_stays_away_ends_the_compaction_and_not_the_session(
 
     assert bracket(product) == [
         "compaction/start",
+        "compaction/request",
         "compaction/retry",
         "compaction/retry",
         "compaction/end",
@@ -214,5 +216,5 @@ def test_a_plugin_that_raises_about_a_failed_summary_costs_no_turn(
 
     assert result.kind == "completed"
     assert len(asked) == 1
-    assert bracket(product)[:2] == ["compaction/start", "compaction/end"]
+    assert bracket(product)[:3] == ["compaction/start", "compaction/request", "compaction/end"]
     assert product.data("compaction/end")[0]["error"] == "a plugin's fault"

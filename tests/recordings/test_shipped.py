@@ -2,22 +2,21 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from everfold.agent.requests import rebuild_request
 from everfold.host.opening import open_sessions
 from everfold.profiles.replaying import profile_for, replay_recording
-from everfold.projections.catalog import detached_composition
 from everfold.recordings.files import read_recording, shipped_names, text_of
 from everfold.recordings.normalising import filled, filled_in
 from everfold.recordings.recording import Recording
 from everfold.recordings.replaying import Replay
-from everfold.session.detached import fold_surface
-from everfold.session.events import Event
 from everfold.session.frozen import json_equal
+from everfold.store.urls import open_store
+from tests.projections.kit import hosted
 from tests.recordings.making import SCENES
 
 NAMES = sorted(SCENES)
@@ -54,21 +53,24 @@ def test_a_replay_gives_the_recorded_events_and_requests(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_recorded_request_is_rebuilt_from_the_recorded_log(name: str) -> None:
     recording = read_recording(name)
-    records = filled(recording)
-    summaries = 0
 
-    for exchange in recording.exchanges:
-        known = records[: exchange.seq + 1]
-        if _is_summarising(known):
-            summaries += 1
-            continue
-        rebuilt, header = _request_of(known)
+    with open_store("sqlite://") as store:
+        sessions = hosted(store, filled(recording)).sessions
+        rebuilt = [rebuild_request(sessions, "s", each.seq) for each in recording.exchanges]
+
+    for request, exchange in zip(rebuilt, recording.exchanges, strict=True):
         recorded = [filled_in(message, recording) for message in exchange.messages]
-        assert json_equal(rebuilt, recorded)
-        assert json_equal(header, filled_in(exchange.header, recording))
+        assert json_equal(list(request.messages), recorded)
+        assert json_equal(request.header, filled_in(exchange.header, recording))
 
+
+def test_a_request_for_a_summary_is_recorded_beside_the_event_that_tells_of_it() -> None:
     expected = {"offload-inside-summary": 2, "overflow-compaction": 1}
-    assert summaries == expected.get(name, 0)
+
+    for name in NAMES:
+        recording = read_recording(name)
+        at = [types(recording)[exchange.seq] for exchange in recording.exchanges]
+        assert at.count("compaction/request") == expected.get(name, 0)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -125,7 +127,8 @@ def test_an_omission_stands_inside_a_compaction_bracket_r355() -> None:
     known = types(recording)
     begin, end = known.index("compaction/start"), known.index("compaction/end")
 
-    assert known[begin + 1] == "image/offload"
+    between = ["compaction/request", "image/offload", "compaction/request"]
+    assert known[begin + 1 : begin + 4] == between
     assert "error" not in recording.events[end]["data"]
     later = [
         event["data"]["reason"] for event in recording.events[end:] if "header" in event["type"]
@@ -194,16 +197,3 @@ def test_a_replay_runs_with_the_recorded_plugins_alone() -> None:
 
     assert profile_for(recording).plugins == tuple(recording.plugins)
     assert replay.differences[0] == "event 7: recorded image/offload, played step/end"
-
-
-def _is_summarising(known: Sequence[dict[str, Any]]) -> bool:
-    brackets = [each["type"] for each in known if each["type"].startswith("compaction/")]
-    opened = [each for each in brackets if each in ("compaction/start", "compaction/end")]
-    return opened[-1:] == ["compaction/start"]
-
-
-def _request_of(known: Sequence[dict[str, Any]]) -> tuple[list[Any], Any]:
-    events = [Event.of(record) for record in known]
-    messages = [message for _, message in fold_surface(events, detached_composition()).messages()]
-    headers = [each["data"]["header"] for each in known if each["type"] == "request/header"]
-    return messages, headers[-1]

@@ -152,7 +152,7 @@ class Answering:
         answer = await self._unless_cancelled(asking, nothing)
         session = await self._announced(step, answer.starts_series and step.attempts == 1)
         step.session = session
-        return loop.builder.build(session), session.next_seq - 1
+        return loop.builder.build(session), await loop.log.request_seq(session)
 
     async def _announced(self, step: _Step, starts_series: bool) -> Session:
         """Store prompt, header and context until they say what the log shows; return that log."""

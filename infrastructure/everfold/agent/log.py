@@ -8,6 +8,7 @@ from typing import Protocol
 
 from everfold.agent.errors import TakenOverError
 from everfold.agent.inbox import InboxReader
+from everfold.agent.requests import tells_of_summary, turn_seq
 from everfold.host.access import HostedSession
 from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Chunk
@@ -100,6 +101,12 @@ class SessionLog:
         await self._tell_upto(session.next_seq)
         return session
 
+    async def request_seq(self, session: Session) -> int:
+        """Return the seq by which the request is rebuilt that is built from a session."""
+        if not tells_of_summary(session.state.last):
+            return session.next_seq - 1
+        return await asyncio.to_thread(turn_seq, self.sessions, session)
+
     async def append(
         self,
         plan: Planner,
@@ -112,8 +119,8 @@ class SessionLog:
         Args:
             plan: is asked again after a lost race.
             owned: the turn that must still be ours, checked with each plan.
-            request_seq: the last seq that the request saw which these events settle; kept beside
-                them, for audits.
+            request_seq: the seq by which the request is rebuilt which these events settle; kept
+                beside them, for audits.
 
         Raises:
             TakenOverError: the turn is not ours any more; nothing was stored.

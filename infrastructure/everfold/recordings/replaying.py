@@ -207,22 +207,13 @@ def _requests_difference(
 def _rebuilt_difference(
     sessions: Sessions, session_id: str, dispatched: Sequence[Dispatched]
 ) -> str | None:
-    """Return where a request differs from the one rebuilt from the log; summaries have a way of their own."""
+    """Return where a request differs from the one rebuilt from the log."""
     for number, each in enumerate(dispatched):
-        if is_summarising(sessions, session_id, each.seq):
-            continue
         rebuilt = rebuild_request(sessions, session_id, each.seq)
         found = first_difference(_plain(rebuilt), _plain(each.request), f"rebuilt request {number}")
         if found is not None:
             return found
     return None
-
-
-def is_summarising(sessions: Sessions, session_id: str, seq: int) -> bool:
-    """Tell whether a compaction was under way when `seq` was the last event."""
-    types = [event.type for event in sessions.log(session_id, last=seq)]
-    brackets = [each for each in types if each in ("compaction/start", "compaction/end")]
-    return bool(brackets) and brackets[-1] == "compaction/start"
 
 
 def _plain(request: LlmRequest) -> dict[str, Any]:

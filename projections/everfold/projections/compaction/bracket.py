@@ -1,6 +1,6 @@
 """The events around a compaction: a lock, and all that a finished one stores, in one batch (R279, R280, D10)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,9 @@ from everfold.session.events import EventLike, Recorded
 from everfold.session.frozen import Json
 from everfold.session.session import Session
 from everfold.session.state import END_SEED
+
+Asking = Callable[[Session, Names], AppendEvent]
+"""Gives the wish to log the next summary request on a session as it is; asked again after a lost race."""
 
 _MAX_REASON_LENGTH = 2000
 """Characters of a reason that are logged."""
@@ -67,12 +70,13 @@ class Bracket:
     omissions: int
 
     @classmethod
-    def open(cls, access: SessionAccess, wish: CompactionWish, job: Job) -> "Bracket":
-        """Take the lock, by a logged event.
+    def open(cls, access: SessionAccess, wish: CompactionWish, asking: Asking) -> "Bracket":
+        """Take the lock, by a logged event, and log the first request beside it.
 
         Raises:
             CompactionBusyError: another compaction holds it.
             CompactionChangedError: the history changed before anything was done.
+            CompactionSummaryError: there can be no request.
             CompactionPersistenceError: the store failed.
         """
         names: list[Names] = []
@@ -81,9 +85,8 @@ class Bracket:
             held = lock_of(session)
             if held is not None:
                 raise CompactionBusyError(session.id, held.seq)
-            job.check_stands(session)
             names[:] = [Names(session.means.new_id(), wish.command_id)]
-            return [wishes.start(names[0], open_turn(session))]
+            return [wishes.start(names[0], open_turn(session)), asking(session, names[0])]
 
         start = _store(access, plan)[0]
         session = access.view()
@@ -137,6 +140,21 @@ class Bracket:
             wishes.checkpoint(self.names, message_id, content, job.seqs, cited),
             wishes.end(self.names, self.turn),
         ]
+
+    def note_request(self, access: SessionAccess, asking: Asking) -> None:
+        """Say in the log what the next summary request is made of.
+
+        Raises:
+            CompactionChangedError: the lock was freed, or the history changed.
+            CompactionSummaryError: there can be no further request.
+            CompactionCommitError, CompactionPersistenceError: it was not stored.
+        """
+
+        def plan(session: Session) -> list[AppendEvent]:
+            self._check_held(session)
+            return [asking(session, self.names)]
+
+        _store(access, plan)
 
     def note_retry(self, access: SessionAccess, retry: SummaryRetry) -> None:
         """Say in the log that a summary request is to be sent again.

@@ -10,7 +10,6 @@ from typing import Any
 
 from everfold.llm.chunks import Usage
 from everfold.llm.failure import FailureCode, LlmError
-from everfold.llm.route import LlmRequest
 from everfold.plugins.waterfalls import SummaryErrorQuestion, Waterfalls, ask_now
 from everfold.projections.compaction import wishes
 from everfold.projections.compaction.answers import Summary, check_wanted
@@ -18,7 +17,6 @@ from everfold.projections.compaction.bracket import Bracket
 from everfold.projections.compaction.errors import CompactionCancelledError, CompactionSummaryError
 from everfold.projections.compaction.job import CompactionWish, Job, Model, RouteOf
 from everfold.projections.compaction.progress import Progress
-from everfold.projections.compaction.requests import passes
 from everfold.projections.compaction.retrying import IMPATIENT, Patience, SummaryRetry
 from everfold.projections.compaction.selection import PricedSurface, select
 from everfold.projections.compaction.settings import CompactionSettings
@@ -97,9 +95,10 @@ class Compactor:
         if isinstance(job, NothingToDo):
             return job
         held: list[Bracket] = []
+        progress = Progress(job, self.settings)
         try:
-            await access.aside(partial(_open, held, access, wish, job))
-            job, summary = await self._summary(access, held[0], job)
+            await access.aside(partial(_open, held, access, wish, progress))
+            job, summary = await self._summary(access, held[0], progress)
             check_wanted(wish.cancellation)
             return await access.aside(partial(_commit, access, held[0], job, summary))
         except BaseException as error:
@@ -128,26 +127,6 @@ class Compactor:
             return NothingToDo(span)
         return Job(wish, surface, span, model, self.settings.input_limit(model.window))
 
-    def first_request(
-        self, session: Session, wish: CompactionWish, compaction_id: str
-    ) -> LlmRequest | None:
-        """Return what the model is asked first, from the log and these settings alone.
-
-        Of a session as it was at a `compaction/start`, with the id in it, this is the request that
-        was dispatched then.
-
-        Returns:
-            None if there is nothing to summarise.
-
-        Raises:
-            CompactionError: nothing says which model is to summarise, or hardly anything fits.
-        """
-        job = self.plan(session, wish)
-        if isinstance(job, NothingToDo):
-            return None
-        made_of = job.input(session.id, compaction_id, self.settings.prompt)
-        return made_of.request(tuple(passes(made_of, made_of.units, ())), ())
-
     def _keep_tokens(self, wish: CompactionWish, window: int | None, surface: PricedSurface) -> int:
         """Return how much of the end may stay; less of it after an overflow than before one."""
         if wish.trigger == "overflow":
@@ -158,31 +137,24 @@ class Compactor:
         return min(self.settings.keep_tokens, window // _SHARE_BEFORE)
 
     async def _summary(
-        self, access: SessionAccess, bracket: Bracket, job: Job
+        self, access: SessionAccess, bracket: Bracket, progress: Progress
     ) -> tuple[Job, Summary]:
         """Return the summary, and the job as it was when the summary was made (R274, R275)."""
-        recoveries, progress = 0, self._progress(access, bracket, job)
+        recoveries, cancellation = 0, progress.job.wish.cancellation
         while True:
-            check_wanted(job.wish.cancellation)
+            check_wanted(cancellation)
             try:
-                return job, await progress.finish(job.model.route, job.wish.cancellation)
+                return progress.job, await progress.finish(access, bracket)
             except LlmError as error:
-                check_wanted(job.wish.cancellation)
-                changed = await access.aside(partial(self._recovered, access, job, error))
+                check_wanted(cancellation)
+                changed = await access.aside(partial(self._recovered, access, progress.job, error))
                 if changed is None:
-                    await self._pause(access, bracket, job, progress, error)
+                    await self._pause(access, bracket, progress, error)
                     continue
                 recoveries += 1
                 if recoveries > MAX_RECOVERIES:
                     raise
-                job = changed
-                progress = self._progress(access, bracket, job, progress.retries)
-
-    def _progress(
-        self, access: SessionAccess, bracket: Bracket, job: Job, retries: int = 0
-    ) -> Progress:
-        made_of = job.input(access.session_id, bracket.names.compaction_id, self.settings.prompt)
-        return Progress.of(made_of, self.settings.max_passes, retries)
+                progress = Progress(changed, self.settings, progress.retries)
 
     def _recovered(self, access: SessionAccess, job: Job, error: LlmError) -> Job | None:
         """Return the job to go on with; whoever can shortens the selected history (R271 to R276).
@@ -202,12 +174,7 @@ class Compactor:
         return None
 
     async def _pause(
-        self,
-        access: SessionAccess,
-        bracket: Bracket,
-        job: Job,
-        progress: Progress,
-        error: LlmError,
+        self, access: SessionAccess, bracket: Bracket, progress: Progress, error: LlmError
     ) -> None:
         """Wait before the same request is sent again, and say so in the log first.
 
@@ -215,7 +182,7 @@ class Compactor:
             LlmError: it is not sent again: the failure will not pass, or the budget is spent.
             CompactionChangedError: the lock was freed meanwhile.
         """
-        patience = self.patience
+        patience, job = self.patience, progress.job
         delay_ms = patience.policy.delay_ms(error.failure, progress.retries, patience.jitter)
         if delay_ms is None:
             raise error
@@ -226,9 +193,11 @@ class Compactor:
         await patience.pause(delay_ms, job.wish.cancellation)
 
 
-def _open(held: list[Bracket], access: SessionAccess, wish: CompactionWish, job: Job) -> None:
+def _open(
+    held: list[Bracket], access: SessionAccess, wish: CompactionWish, progress: Progress
+) -> None:
     """Take the lock and put it into `held`, where it is found also by a task that was cancelled."""
-    held.append(Bracket.open(access, wish, job))
+    held.append(Bracket.open(access, wish, progress.next_request))
 
 
 async def _freed(access: SessionAccess, bracket: Bracket, failure: BaseException) -> None:

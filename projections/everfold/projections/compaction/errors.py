@@ -82,3 +82,12 @@ class CompactionPersistenceError(CompactionError):
     """The store failed."""
 
     code = "persistence"
+
+
+class SummaryRequestError(SessionError):
+    """A logged request for a summary cannot be made again."""
+
+    code = "summary-request"
+
+    def __init__(self, reason: str, seq: int | None = None) -> None:
+        super().__init__(f"the request for a summary cannot be made again: {reason}", seq=seq)

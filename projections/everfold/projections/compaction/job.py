@@ -1,11 +1,12 @@
 """One compaction's view of the history: what it summarises, at which prices, and whether that still stands."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
 
 from everfold.llm.route import Route
+from everfold.llm.wellformed import well_formed
 from everfold.plugins.waterfalls import Cancellation
 from everfold.projections.compaction.errors import CompactionChangedError, CompactionError
 from everfold.projections.compaction.requests import (
@@ -202,34 +203,41 @@ class Job:
         whole = self.surface.price(0, self.span.end) if self.limit is None else self.limit
         return replace(self, limit=max(whole // 2, 1))
 
-    def input(self, session_id: str, compaction_id: str, prompt: str) -> SummaryInput:
-        """Return what the model is given to summarise (R285)."""
+    def input(
+        self, session_id: str, compaction_id: str, prompt: str, done: int = 0
+    ) -> SummaryInput:
+        """Return what the model is given to summarise (R285).
+
+        Args:
+            done: how many of the selected nodes were summarised before.
+        """
         head = self.surface.nodes[: self.surface.first]
         focus = self.wish.focus.strip()
+        asked = f"{prompt}\n\nDwell on this: {focus}" if focus else prompt
         return SummaryInput(
             session_id=session_id,
             compaction_id=compaction_id,
             head=tuple(node.message for node in head if node.message is not None),
-            units=tuple(self._units()),
+            units=tuple(self._units(done)),
             config=self.model.config,
             tools=self.model.tools,
-            instruction=f"{prompt}\n\nDwell on this: {focus}" if focus else prompt,
+            instruction=well_formed(asked)[0],
             limit=self.limit,
             access_path=self.model.access_path,
         ).fitted()
 
-    def _units(self) -> list[Unit]:
-        clean = self.surface.clean
-        edges = [at for at in range(self.span.start, self.span.end + 1) if clean[at]]
-        units = []
+    def _units(self, done: int) -> Iterator[Unit]:
+        clean, before = self.surface.clean, self.span.start
+        first = before + done
+        edges = [at for at in range(first, self.span.end + 1) if at == first or clean[at]]
         for start, end in pairwise(edges):
             nodes = self.surface.nodes[start:end]
-            messages = tuple(
-                self._given(node.message) for node in nodes if node.message is not None
-            )
-            if messages:
-                units.append(Unit(messages, self.surface.price(start, end)))
-        return units
+            stored = [node.message for node in nodes if node.message is not None]
+            given = tuple(map(self._given, stored))
+            if given:
+                is_named = any(one is not other for one, other in zip(stored, given, strict=True))
+                price = self.surface.price(start, end)
+                yield Unit(given, price, start - before, end - before, is_named)
 
     def _given(self, message: Message) -> Message:
         """Return a message as the summariser can be given it: a refused picture must not lock history in."""

@@ -12,7 +12,7 @@ from everfold.projections.compaction.engine import Compactor
 from everfold.projections.compaction.retrying import Patience
 from everfold.projections.compaction.settings import CompactionSettings
 from everfold.projections.compaction.watching import SessionWatch
-from everfold.projections.compaction.wishes import RETRY, SKIPPED
+from everfold.projections.compaction.wishes import REQUEST, RETRY, SKIPPED
 from everfold.session.events import EventLike
 from everfold.session.vocabulary import EventType
 
@@ -84,7 +84,7 @@ def mount(host: Mount) -> None:
 
 plugin = Plugin(
     name=NAME,
-    event_types=(EventType(RETRY), EventType(SKIPPED)),
+    event_types=(EventType(REQUEST), EventType(RETRY), EventType(SKIPPED)),
     summary="Summarises the older part of a conversation when its window fills up, or on request.",
     mount=mount,
 )

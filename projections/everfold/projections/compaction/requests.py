@@ -21,6 +21,8 @@ Message = Mapping[str, Any]
 SMALLEST_INPUT = 64
 """Tokens of conversation that a pass must have room for."""
 
+_LEFT_OUT = "\n[… the middle was left out, since it is too long to be summarised …]\n"
+
 _SHARE_OF_PROMPT = 2
 """Head prompt and tools are left out of a pass when they take more than one part in so many."""
 
@@ -31,10 +33,17 @@ class Unit:
 
     Attributes:
         price: as the route prices them.
+        start, end: places in the selection: of its first node, and after its last.
+        names_pictures: whether pictures in it are only named.
+        ends: if it is one text, how many characters of its beginning and of its end are kept.
     """
 
     messages: tuple[Message, ...]
     price: int
+    start: int = 0
+    end: int = 0
+    names_pictures: bool = False
+    ends: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,19 +148,27 @@ def passes(made_of: SummaryInput, units: Sequence[Unit], previous: Sequence[Any]
 
 def shortened(unit: Unit, room: int) -> Unit:
     """Return a unit as one text that costs at most `room` tokens; images in it are named only."""
-    lines = [line for message in without_tools(unit.messages) for line in _lines(message)]
-    text = "\n".join(lines)
-    first = unit.messages[0]
     # Four tokens for the block, four for the message, and the rest at two units a token for safety.
-    kept = max(room - 2 * OVERHEAD, 1) * 2
-    said = _cut(text, kept)
-    message = {
-        "id": first.get("id", "shortened"),
+    ends = _ends(_spelled(unit.messages), max(room - 2 * OVERHEAD, 1) * 2)
+    message = as_text(unit.messages, ends)
+    return replace(unit, messages=(message,), price=message_price(message), ends=ends)
+
+
+def as_text(messages: Sequence[Message], ends: int) -> Message:
+    """Return messages as one text, with its middle left out; images in it are named only.
+
+    Args:
+        ends: how many characters of the beginning and of the end are kept.
+    """
+    text = _spelled(messages)
+    if ends < len(text):
+        text = text[:ends] + _LEFT_OUT + (text[-ends:] if ends else "")
+    return {
+        "id": messages[0].get("id", "shortened"),
         "role": "user",
-        "content": [_text(said)],
+        "content": [_text(text)],
         "source": {"kind": "plugin", "plugin": PLUGIN},
     }
-    return Unit((message,), message_price(message))
 
 
 def with_pictures_named(message: Message) -> Message:
@@ -175,13 +192,16 @@ def _name_of(block: Any) -> str:
     return f"[{kind or 'block'}{f' {name}' if isinstance(name, str) else ''}]"
 
 
-def _cut(text: str, kept: int) -> str:
+def _ends(text: str, kept: int) -> int:
+    """Return how much of each end of a text is kept so that it has at most `kept` UTF-16 units."""
     if utf16_length(text) <= kept:
-        return text
-    marker = "\n[… the middle was left out, since it is too long to be summarised …]\n"
+        return len(text)
     # Characters may take two units each, so half as many of them surely fit.
-    size = max((kept - len(marker)) // 4, 0)
-    return text[:size] + marker + (text[-size:] if size else "")
+    return max((kept - len(_LEFT_OUT)) // 4, 0)
+
+
+def _spelled(messages: Sequence[Message]) -> str:
+    return "\n".join(line for message in without_tools(messages) for line in _lines(message))
 
 
 def _lines(message: Message) -> Iterator[str]:

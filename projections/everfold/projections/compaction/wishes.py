@@ -13,6 +13,8 @@ PLUGIN = "compact"
 START, SUMMARY, END = "compaction/start", "compaction/summary", "compaction/end"
 SKIPPED = "compaction/skipped"
 """Log-only and ignorable: says why a conversation under pressure was not summarised (D6)."""
+REQUEST = "compaction/request"
+"""Log-only and ignorable: says what a summary request was made of, before it is sent."""
 RETRY = "compaction/retry"
 """Log-only and ignorable: says that a summary request failed and is sent again after a pause."""
 
@@ -84,6 +86,11 @@ def checkpoint(
     }
     sources = sorted({*cited, *seqs})
     return replacement("user/message", message, start=seqs[0], end=seqs[-1], sources=sources)
+
+
+def request(facts: Mapping[str, Json]) -> AppendEvent:
+    """Return the wish to log what a summary request is made of."""
+    return AppendEvent(REQUEST, dict(facts), {"ignorable": True})
 
 
 def retry(names: Names, facts: Mapping[str, Json]) -> AppendEvent:
