@@ -26,7 +26,7 @@ from everfold.routes.scripted import fails, says
 from everfold.session.deciding import AppendEvent, message
 from everfold.session.errors import StoreUnavailableError
 from everfold.session.events import Recorded
-from everfold.session.frozen import Json, thaw
+from everfold.session.frozen import Json
 from everfold.session.ports import SessionStore
 from everfold.session.session import Session
 from tests.compaction.kit import (
@@ -288,25 +288,23 @@ def test_a_turn_that_asks_while_a_summary_is_asked_for_names_a_seq_of_its_own(
     store: SessionStore, a_route: RouteMaker
 ) -> None:
     """Both are dispatched when the same event is the last one."""
-    access, route = hosted(store, TALK), a_route(says("yes"))
-    host, tried = mounted(access.sessions, route), list[Recorded]()
-    records = hosted(store, TALK, "other")
-    compacted(records, a_route())
-    told = [e for e in records.sessions.log("other") if e.type in OPENED]
+    access, route = hosted(store, TALK), a_route(says("hello"), says("yes"))
+    host = mounted(access.sessions, route)
+    talking = agent(host, "s")
+    run(talking.ask("hi"))
 
     async def beside(_question: Any, ask_next: Any) -> PreStepAnswer:
         answer: PreStepAnswer = await ask_next()
-        wishes = [AppendEvent(e.type, thaw(e.data), {"ignorable": True}) for e in told]
-        tried.extend(again(access).append([AppendEvent(told[0].type, told[0].data), wishes[1]]))
+        appended(again(access), STARTED, ("compaction/request", WHOLE), ("compaction/retry", NAME))
         return answer
 
     host.waterfalls.pre_step.register("beside", beside)
-    run(agent(host, "s").ask("and now?"))
+    run(talking.ask("and now?"))
 
-    answers = [e for e in access.sessions.log("s", first=END) if e.type == "assistant/message"]
-    named = int(str(answers[-1].envelope()["correlationId"]).removeprefix("request:"))
-    assert rebuild_request(again(access).sessions, "s", named) == route.requests[0]
-    assert named not in [event.seq for event in tried]
+    *_, answer = (e for e in access.sessions.log("s") if e.type == "assistant/message")
+    named = int(str(answer.envelope()["correlationId"]).removeprefix("request:"))
+    assert types_after(access, named)[:4] == [*OPENED, "compaction/retry", "assistant/message"]
+    assert rebuild_request(again(access).sessions, "s", named) == route.requests[1]
 
 
 # What cannot be rebuilt.

@@ -9,6 +9,7 @@ afterwards works, in a host that was opened anew.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from everfold.agent.requests import rebuild_request
 from everfold.audit.auditing import audit
 from everfold.host.sessions import Sessions
 from everfold.llm.failure import FailureCode
@@ -17,6 +18,7 @@ from tests.end_to_end.product import Product, running
 from tests.field_reports.witness import Witness, check_folds, check_texts
 from tests.providers.rules import STRICT, Kind, Rules, Violation, violations
 from tests.providers.strict_fake import Call, StrictFake
+from tests.rebuilding import ASKED, is_summary
 
 MOST_FOR_LAST_MESSAGE = 5
 LAST = "thanks, that is all"
@@ -97,10 +99,13 @@ def check_outcome(kind: str, failure: object) -> None:
 
 
 def check_log(sessions: Sessions, session_id: str) -> None:
-    """S5, that each call has one answer, and that the audit agrees with every view."""
+    """S5, that each call has one answer, that summaries' requests are rebuilt, that the audit is sound."""
     session = sessions.resume(session_id)
     log = list(sessions.log(session_id))
     check_texts(session, log)
+    for event in log:
+        if event.type in ASKED:
+            assert is_summary(rebuild_request(sessions, session_id, event.seq))
     report = audit(sessions, session_id)
     assert report.is_sound, report
 

@@ -101,7 +101,9 @@ def test_a_changed_path_is_shown_by_the_agent_that_runs_already(
     assert "one.example" not in shown_texts(product)
 
 
-def test_a_summary_is_asked_for_with_the_same_paths(opened: Opening, fake: StrictFake) -> None:
+def test_a_summary_is_asked_for_with_the_same_paths_and_rebuilt_byte_for_byte(
+    opened: Opening, fake: StrictFake
+) -> None:
     product = opened(
         UNCHECKED,
         access_path=FIRST,
@@ -115,6 +117,8 @@ def test_a_summary_is_asked_for_with_the_same_paths(opened: Opening, fake: Stric
 
     assert isinstance(outcome, Compacted)
     assert "https://one.example/" in shown_texts(product)
+    (seq,) = (event.seq for event in product.log() if event.type == "compaction/request")
+    assert rebuilt(product, seq) == fake.last.raw
 
 
 def test_a_tool_on_this_machine_reads_the_files_of_the_store(
