@@ -37,8 +37,7 @@ class _Logged(BaseModel):
         extra="forbid",
         strict=True,
         alias_generator=_wire_name,
-        validate_by_name=True,
-        validate_by_alias=True,
+        populate_by_name=True,
     )
 
 
