@@ -82,7 +82,7 @@ def test_wordings_about_pictures_give_a_count(
     fake: StrictFake, talk: Talk, store: FileAttachments, status: int, said: str, omitted: int
 ) -> None:
     fake.will(error("anthropic", status, said))
-    shown = [picture(store, img(500, shade=n)) for n in range(4)]
+    shown = [picture(store, img(40_000, shade=n)) for n in range(4)]
 
     failure = talk.failure(request(user("see", *shown)))
 
