@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from everfold.session.derive import derive_event_message, gives_message
 from everfold.session.frozen import Json
 from everfold.session.growing import Growing
-from everfold.session.messages import Message, typed_message
 from everfold.session.surface import Surface
+
+if TYPE_CHECKING:
+    from everfold.session.messages import Message
 
 
 class Conversation(Sequence[Json]):
@@ -48,12 +50,15 @@ class Conversation(Sequence[Json]):
         """Yield seq and message of each node that gives one."""
         return zip(self.seqs, self, strict=True)
 
-    def typed(self) -> Sequence[Message]:
+    def typed(self) -> Sequence["Message"]:
         """Return typed views of the messages; each is made when it is first read, and kept."""
         return _Views(self)
 
-    def view(self, index: int) -> Message:
+    def view(self, index: int) -> "Message":
         """Return the typed view of one message."""
+        # Most programs read messages as they are stored, and pydantic takes long to be imported.
+        from everfold.session.messages import typed_message
+
         seq = self.seqs[index]
         view = self._views.get(seq)
         if view is None:
@@ -74,7 +79,7 @@ class Conversation(Sequence[Json]):
         return derive_event_message(self._surface.events.node(seq), self._surface.messages)
 
 
-class _Views(Sequence[Message]):
+class _Views(Sequence["Message"]):
     """The typed views of a conversation."""
 
     def __init__(self, conversation: Conversation) -> None:
@@ -84,10 +89,10 @@ class _Views(Sequence[Message]):
         return len(self._conversation)
 
     @overload
-    def __getitem__(self, index: int) -> Message: ...
+    def __getitem__(self, index: int) -> "Message": ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[Message]: ...
-    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+    def __getitem__(self, index: slice) -> Sequence["Message"]: ...
+    def __getitem__(self, index: int | slice) -> "Message | Sequence[Message]":
         if isinstance(index, slice):
             return [self._conversation.view(each) for each in range(*index.indices(len(self)))]
         return self._conversation.view(index)
