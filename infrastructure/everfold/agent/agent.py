@@ -8,27 +8,25 @@ from functools import partial
 
 from everfold.agent.cancelling import ProgramEndError, TurnCancellation, start
 from everfold.agent.content import AdmitImages
-from everfold.agent.errors import AgentClosedError, AgentError, TurnOpenError
+from everfold.agent.errors import AgentClosedError, TurnOpenError
 from everfold.agent.inbox import Target
 from everfold.agent.inputs import USER, Given, Input, Inputs
+from everfold.agent.line import Line, Place
 from everfold.agent.log import OwnedTurn, SessionLog, Watcher
-from everfold.agent.loop import Loop
+from everfold.agent.loop import Loop, routes_by_name, tools_by_name
 from everfold.agent.opening import open_turn
 from everfold.agent.results import TurnResult, find_turn, read_turn
 from everfold.agent.settings import AgentSettings, ModelSettings
-from everfold.agent.tools import Tool, tool
+from everfold.agent.tools import Tool
 from everfold.agent.turn import TurnRun
 from everfold.host.access import finished
 from everfold.host.sessions import Sessions
-from everfold.llm.access_paths import check_access_path
 from everfold.llm.chunks import Chunk
 from everfold.llm.retrying import Jitter
 from everfold.llm.route import Route, hang_up
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.session.events import Recorded
 from everfold.session.frozen import Json
-from everfold.session.lossless import encode
-from everfold.session.payload import check_payload
 from everfold.session.session import Session
 
 
@@ -82,8 +80,8 @@ class Agent:
         self._loop = Loop(
             log=self._log,
             settings=settings,
-            routes=_named(routes),
-            tools=_tools(tools),
+            routes=routes_by_name(routes),
+            tools=tools_by_name(tools),
             waterfalls=Waterfalls() if waterfalls is None else waterfalls,
             admit=admit_images,
             jitter=jitter,
@@ -94,8 +92,8 @@ class Agent:
         self._is_closed = False
         self._owned: OwnedTurn | None = None
         self._cancellation: TurnCancellation | None = None
-        self._turns = asyncio.Lock()
-        _check(self._loop, settings)
+        self._line, self._turns = Line(), Line()
+        self._loop.check(settings)
 
     @property
     def settings(self) -> AgentSettings:
@@ -123,7 +121,7 @@ class Agent:
             system_prompt=settings.system_prompt if system_prompt is None else system_prompt,
             access_path=settings.access_path if access_path is None else access_path,
         )
-        _check(self._loop, changed)
+        self._loop.check(changed)
         self._loop.settings = changed
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
@@ -143,6 +141,7 @@ class Agent:
     ) -> TurnResult:
         """Put an input to the model, and return what became of it.
 
+        Calls are stored in the order in which they were made, also those of `queue` and `stream`.
         It opens a turn at once; it is queued if something waits already, which comes first, and if
         it has a key. If the asking task is cancelled, the turn is cancelled, closed in the log, and
         only then is the cancellation passed on. An input that no turn has taken yet is taken back
@@ -160,22 +159,30 @@ class Agent:
             TakenOverError: another process took this turn over.
             SessionError: the store failed.
         """
-        self._check_open()
-        given = await self._inputs.given(content, key, source)
-        owned = None
-        if key is None and not self._turns.locked():
-            async with self._turns:
-                await self.attach()
-                owned = await self._run_next(given)
-        if owned is None:
-            return await self._ask_queued(given)
+        return await self._ask(self._line.join(), content, key, source)
+
+    async def _ask(
+        self, place: Place, content: Input, key: str | None, source: Mapping[str, Json]
+    ) -> TurnResult:
+        """Ask, as `ask` does; the place in the line is left as soon as the input is stored."""
+        async with place:
+            self._check_open()
+            given = await self._inputs.given(content, key, source)
+            owned = None
+            if key is None and self._turns.is_empty:
+                async with self._turns.join():
+                    await self.attach()
+                    owned = await self._run_next(given, place.leave)
+            if owned is None:
+                seq = await self._inputs.put_shielded(given)
+                place.leave()
+                return await self._answered(given, seq)
         return await asyncio.to_thread(read_turn, self.sessions, self.session_id, owned.start_seq)
 
-    async def _ask_queued(self, given: Given) -> TurnResult:
-        """Queue an input, run turns until it was answered, and return what became of it."""
-        seq = await self._inputs.put_shielded(given)
+    async def _answered(self, given: Given, seq: int) -> TurnResult:
+        """Run turns until a queued input was answered, and return what became of it."""
         try:
-            async with self._turns:
+            async with self._turns.join():
                 await self._until_answered(given)
         except asyncio.CancelledError:
             await self._inputs.take_back(given)
@@ -198,7 +205,8 @@ class Agent:
         """
         items: asyncio.Queue[Live | Stored | None] = asyncio.Queue()
         leave = self.watch(_Queueing(items))
-        asking = start(self.ask(content, key=key, source=source), "everfold ask")
+        place = self._line.join()
+        asking = start(self._ask(place, content, key, source), "everfold ask")
         asking.add_done_callback(lambda _: items.put_nowait(None))
         try:
             while (item := await items.get()) is not None:
@@ -209,6 +217,7 @@ class Agent:
             if not asking.done():
                 asking.cancel()
                 await finished(asking)
+            place.leave()
 
     async def queue(
         self,
@@ -227,15 +236,16 @@ class Agent:
         Raises:
             InputError, SessionError: as `ask`.
         """
-        self._check_open()
-        given = await self._inputs.given(content, key, source)
-        await self._inputs.put(given, target)
+        async with self._line.join():
+            self._check_open()
+            given = await self._inputs.given(content, key, source)
+            await self._inputs.put(given, target)
         return given.message_id
 
     async def run_queued(self) -> list[TurnResult]:
         """Run a turn for each input that waits, and return what became of them."""
         results = []
-        async with self._turns:
+        async with self._turns.join():
             await self.attach()
             while (owned := await self._run_next()) is not None:
                 results.append(
@@ -281,15 +291,18 @@ class Agent:
         await self._log.load()
         return await asyncio.to_thread(self.sessions.resume, self.session_id)
 
-    async def _run_next(self, given: Given | None = None) -> OwnedTurn | None:
+    async def _run_next(
+        self, given: Given | None = None, opened: Callable[[], None] = lambda: None
+    ) -> OwnedTurn | None:
         """Run a turn for the next input in a task of its own, which nobody cuts off midway.
 
         Args:
             given: as `open_turn`.
+            opened: is called when the turn is open, and its input stored.
         """
         self._check_open()
         self._cancellation = TurnCancellation()
-        task = start(self._turn(self._cancellation, given), "everfold turn")
+        task = start(self._turn(self._cancellation, given, opened), "everfold turn")
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -302,9 +315,12 @@ class Agent:
         finally:
             self._cancellation = None
 
-    async def _turn(self, cancellation: TurnCancellation, given: Given | None) -> OwnedTurn | None:
+    async def _turn(
+        self, cancellation: TurnCancellation, given: Given | None, opened: Callable[[], None]
+    ) -> OwnedTurn | None:
         owned = await open_turn(self._loop, given)
         if owned is not None:
+            opened()
             self._owned = owned
             await TurnRun(self._loop, owned, cancellation).run()
         return owned
@@ -326,7 +342,7 @@ class Agent:
         """Cancel what runs, wait until it is closed in the log, and take no more input."""
         self._is_closed = True
         self.cancel("disposed")
-        async with self._turns:
+        async with self._turns.join():
             pass
 
     async def hang_up(self) -> None:
@@ -353,33 +369,3 @@ class _Queueing:
     def on_events(self, events: Sequence[Recorded]) -> None:
         for event in events:
             self.items.put_nowait(Stored(event))
-
-
-def _named(routes: Route | Iterable[Route]) -> dict[str, Route]:
-    several = routes if isinstance(routes, Iterable) else (routes,)
-    named: dict[str, Route] = {}
-    for route in several:
-        if route.provider in named:
-            raise AgentError(f"two routes are called {route.provider!r}")
-        named[route.provider] = route
-    return named
-
-
-def _tools(tools: Iterable[Tool | Callable[..., object]]) -> dict[str, Tool]:
-    named: dict[str, Tool] = {}
-    for given in tools:
-        made = given if isinstance(given, Tool) else tool(given)
-        if made.name in named:
-            raise AgentError(f"two tools are called {made.name!r}")
-        named[made.name] = made
-    return named
-
-
-def _check(loop: Loop, settings: AgentSettings) -> None:
-    """Refuse settings that no request could be made with, before a turn is opened for them."""
-    if settings.access_path is not None:
-        check_access_path(settings.access_path)
-    loop.route_to(settings.model.provider)
-    definitions = [tool.definition() for tool in loop.tools.values()]
-    _, header = encode(settings.model.header(definitions), "header")
-    check_payload("request/header", {"header": header, "reason": "initial"}, 0)

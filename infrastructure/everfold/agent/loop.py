@@ -2,7 +2,7 @@
 
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from everfold.agent.content import AdmitImages
@@ -11,12 +11,15 @@ from everfold.agent.log import SessionLog
 from everfold.agent.prompt import SystemPrompt
 from everfold.agent.requests import RequestBuilder
 from everfold.agent.settings import AgentSettings
-from everfold.agent.tools import Tool
+from everfold.agent.tools import Tool, tool
+from everfold.llm.access_paths import check_access_path
 from everfold.llm.retrying import Jitter
 from everfold.llm.route import Capabilities, Route
 from everfold.plugins.waterfalls import Waterfalls
 from everfold.session.deciding import AppendEvent
 from everfold.session.frozen import Json
+from everfold.session.lossless import encode
+from everfold.session.payload import check_payload
 from everfold.session.request_header import next_header
 from everfold.session.session import Session
 
@@ -70,6 +73,20 @@ class Loop:
             raise AgentError(f"there is no route to provider {provider!r}; routes: {known}")
         return route
 
+    def check(self, settings: AgentSettings) -> None:
+        """Refuse settings that no request could be made with, before a turn is opened for them.
+
+        Raises:
+            AgentError: there is no route to the model's provider.
+            PayloadError: the settings make no request header.
+            AccessPathError: the access path leads to no attachment.
+        """
+        if settings.access_path is not None:
+            check_access_path(settings.access_path)
+        self.route_to(settings.model.provider)
+        _, header = encode(settings.model.header(self._definitions()), "header")
+        check_payload("request/header", {"header": header, "reason": "initial"}, 0)
+
     @property
     def capabilities(self) -> Capabilities:
         """What the model that is asked now takes."""
@@ -86,7 +103,10 @@ class Loop:
 
     def header(self) -> dict[str, Json]:
         """Return the header that the next request is to be sent with."""
-        return self.settings.model.header([tool.definition() for tool in self.tools.values()])
+        return self.settings.model.header(self._definitions())
+
+    def _definitions(self) -> list[dict[str, Json]]:
+        return [tool.definition() for tool in self.tools.values()]
 
     def announce(
         self, session: Session, turn: int, step: int, *, starts_series: bool
@@ -136,3 +156,34 @@ class Loop:
         if latest is not None and dict(latest.data) == context:
             return ()
         return (AppendEvent("request/context", context),)
+
+
+def routes_by_name(routes: Route | Iterable[Route]) -> dict[str, Route]:
+    """Return one route or several by their names.
+
+    Raises:
+        AgentError: two have one name.
+    """
+    several = routes if isinstance(routes, Iterable) else (routes,)
+    named: dict[str, Route] = {}
+    for route in several:
+        if route.provider in named:
+            raise AgentError(f"two routes are called {route.provider!r}")
+        named[route.provider] = route
+    return named
+
+
+def tools_by_name(tools: Iterable[Tool | Callable[..., object]]) -> dict[str, Tool]:
+    """Return tools by their names; functions are made tools.
+
+    Raises:
+        AgentError: two have one name.
+        ToolDefinitionError: a function cannot be offered as a tool.
+    """
+    named: dict[str, Tool] = {}
+    for given in tools:
+        made = given if isinstance(given, Tool) else tool(given)
+        if made.name in named:
+            raise AgentError(f"two tools are called {made.name!r}")
+        named[made.name] = made
+    return named
