@@ -37,8 +37,8 @@ def test_a_block_prints_what_the_readme_says(block: str, said: str, tmp_path: Pa
     assert run(block, tmp_path).stdout == f"{said}\n"
 
 
-def test_three_blocks_say_what_they_print() -> None:
-    assert len(PRINTING) == 3
+def test_four_blocks_say_what_they_print() -> None:
+    assert len(PRINTING) == 4
 
 
 def test_the_first_session_takes_ten_lines_at_most_to_read() -> None:

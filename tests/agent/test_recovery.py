@@ -1,11 +1,14 @@
 """Recovery from too many images in the loop (group S), ahead of it (V6), and its bounds (A6)."""
 
+import pkgutil
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
-from everfold.agent.settings import Limits
+from everfold.agent.agent import Agent
+from everfold.agent.settings import AgentSettings, Limits
 from everfold.llm.budgets import ImageBudget
 from everfold.llm.chunks import BlockEnd, TextDelta
 from everfold.llm.failure import FailureCode
@@ -15,7 +18,7 @@ from everfold.plugins.plugin import PluginError
 from everfold.plugins.waterfalls import RequestErrorAnswer, RequestErrorQuestion, Retry
 from everfold.projections.image_offload.decisions import omit
 from everfold.routes.scripted import Reply, fails, says
-from tests.agent.kit import Host, hosting, png, run, shown
+from tests.agent.kit import MODEL, Host, hosting, png, run, shown
 
 TOO_MANY = FailureCode.IMAGE_OFFLOAD_REQUIRED
 
@@ -105,6 +108,22 @@ def test_r264_when_nothing_retained_is_left_the_failure_stands(host: Host) -> No
     assert (result.failure.code, result.failure.message) == (TOO_MANY, "none fits")
     assert result.advice is not None
     assert "decisions.occurrences` lists them" in result.advice
+
+
+@pytest.mark.parametrize("code", [TOO_MANY, FailureCode.CONTEXT_WINDOW_EXCEEDED])
+def test_advice_on_a_failure_that_nobody_was_there_to_recover_says_how_to_mount_plugins(
+    host: Host, code: str
+) -> None:
+    route = host.route(fails(code, "too large", offload_images=1))
+    settings = AgentSettings(MODEL)
+    agent = Agent(host.sessions, host.new_session(), route, settings)
+
+    result = run(agent.ask([png(1)]))
+
+    assert not result.has_recovery
+    assert result.advice is not None
+    assert result.advice.startswith("no plugin is mounted")
+    assert callable(pkgutil.resolve_name(re.findall(r"`(everfold[\w.]+)`", result.advice)[0]))
 
 
 def test_r265_a_recovery_spends_no_retry_and_logs_none(host: Host) -> None:

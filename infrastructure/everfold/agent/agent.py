@@ -4,7 +4,6 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from everfold.agent.cancelling import ProgramEndError, TurnCancellation, start
 from everfold.agent.content import AdmitImages
@@ -55,7 +54,7 @@ class Agent:
     Args:
         routes: the way to the provider, or several; `settings.model.provider` names one of them.
         tools: functions, or what `everfold.agent.tools.tool` made of them.
-        waterfalls: the chains that plugins joined.
+        waterfalls: the chains that plugins joined; without it nobody omits images or summarises.
         admit_images: stores images that users and tools give; without it images are refused.
         takes_over: whether to close what another process left open; only right if that process
             is gone, or is to be stopped (group X).
@@ -177,7 +176,7 @@ class Agent:
                 seq = await self._inputs.put_shielded(given)
                 place.leave()
                 return await self._answered(given, seq)
-        return await asyncio.to_thread(read_turn, self.sessions, self.session_id, owned.start_seq)
+        return await self._result(read_turn, owned.start_seq)
 
     async def _answered(self, given: Given, seq: int) -> TurnResult:
         """Run turns until a queued input was answered, and return what became of it."""
@@ -187,8 +186,7 @@ class Agent:
         except asyncio.CancelledError:
             await self._inputs.take_back(given)
             raise
-        find = partial(find_turn, self.sessions, self.session_id, given.message_id, seq)
-        result = await asyncio.to_thread(find)
+        result = await self._result(find_turn, given.message_id, seq)
         if result.kind == "open":
             raise TurnOpenError(self.session_id, result.turn, result.start_seq)
         return result
@@ -248,12 +246,13 @@ class Agent:
         async with self._turns.join():
             await self.attach()
             while (owned := await self._run_next()) is not None:
-                results.append(
-                    await asyncio.to_thread(
-                        read_turn, self.sessions, self.session_id, owned.start_seq
-                    )
-                )
+                results.append(await self._result(read_turn, owned.start_seq))
         return results
+
+    async def _result(self, read: Callable[..., TurnResult], *where: object) -> TurnResult:
+        """Return what became of a turn; it also says whether a failure could be recovered here."""
+        result = await asyncio.to_thread(read, self.sessions, self.session_id, *where)
+        return replace(result, has_recovery=bool(self._loop.waterfalls.request_error.handlers()))
 
     async def _until_answered(self, given: Given) -> None:
         try:

@@ -14,6 +14,11 @@ from everfold.session.frozen import Json
 _DECISIONS = "everfold.projections.image_offload.decisions"
 _LIST, _OMIT = f"`{_DECISIONS}.occurrences`", f"`{_DECISIONS}.omit`"
 _COMPACT = "`everfold.host.compacting.compact_now` replaces old messages by a summary"
+_UNATTENDED = (
+    "no plugin is mounted that could recover: `everfold.profiles.opening.open_profile` mounts those "
+    "that omit images and summarise"
+)
+_RECOVERABLE = (FailureCode.IMAGE_OFFLOAD_REQUIRED, FailureCode.CONTEXT_WINDOW_EXCEEDED)
 _ADVICE = {
     FailureCode.AUTH: "check the key of this route",
     FailureCode.RATE_LIMIT: "wait, then say something to go on",
@@ -45,6 +50,7 @@ class TurnResult:
         usage: the sum over the turn's answers; None if no provider reported any.
         start_seq: of `turn/start`; -1 if there is no turn.
         end_seq: of `turn/end`; -1 while it is open.
+        has_recovery: whether the agent has plugins that are asked about failures.
     """
 
     session_id: str
@@ -55,6 +61,7 @@ class TurnResult:
     usage: Usage | None = None
     start_seq: int = -1
     end_seq: int = -1
+    has_recovery: bool = True
 
     @property
     def is_completed(self) -> bool:
@@ -69,6 +76,8 @@ class TurnResult:
         wait_ms = self.failure.provider_retry_after_ms
         if self.failure.code == FailureCode.RATE_LIMIT and wait_ms is not None:
             return f"the provider asks to wait {_duration(wait_ms)}; then say something to go on"
+        if not self.has_recovery and self.failure.code in _RECOVERABLE:
+            return _UNATTENDED
         advice = {str(code): text for code, text in _ADVICE.items()}.get(str(self.failure.code))
         return None if advice is None else advice.format(id=self.session_id)
 
