@@ -193,7 +193,9 @@ class Session:
         event_id: str | None = None,
         origin: Origin = NO_ORIGIN,
     ) -> Recorded:
-        """Decide one event and stage it for `collect_events`.
+        """Decide one event and stage it in this object alone, for `collect_events`; nothing is stored.
+
+        To store an event in a session that a host keeps, call `append` of its `Sessions`.
 
         Args:
             options: `surfaceOp` and `sourceEventSeqs` for messages, `ignorable` for others (R133).
@@ -208,7 +210,7 @@ class Session:
     def append_batch(
         self, batch: Sequence[AppendEvent], *, origin: Origin = NO_ORIGIN
     ) -> tuple[Recorded, ...]:
-        """Decide several events as one batch, all or none, and stage them."""
+        """Decide several events as one batch, all or none, and stage them, as `append` does."""
         decision = self.decide(batch, origin=origin)
         self.accept(decision)
         self._pending.extend(decision.events)

@@ -86,6 +86,9 @@ class Sessions:
     def create(self, wanted_id: str | None = None, **header: Json) -> Session:
         """Store the header of a new session and return it, empty.
 
+        What is returned is a copy to read and to plan on: what is appended to it is not stored.
+        `Sessions.append` stores.
+
         Args:
             wanted_id: its id; the first free `session-N` if None (R176).
             header: `cwd`, `origin`, `delegationDepth`, `agentPreset` (R151).
@@ -111,7 +114,8 @@ class Sessions:
         """Return the session as it is stored now, or as it was after the event `at`.
 
         Costs the events that came since this host last looked; the first time, those since the
-        last snapshot. What is returned is the caller's own; it does not follow later events.
+        last snapshot. What is returned is a copy to read and to plan on, the caller's own: it does
+        not follow later events, and what is appended to it is not stored. `Sessions.append` stores.
 
         Raises:
             SessionNotFoundError: there is none.
