@@ -11,7 +11,8 @@ from everfold.cli import output
 from everfold.cli.edge import DONE, INTERRUPTED, PARTLY, REFUSED
 from everfold.cli.options import Run, json_option, pass_run
 from everfold.cli.talk.asking import Talk, parts_of, result_record
-from everfold.cli.talk.host import note, session_of
+from everfold.cli.talk.beginning import agent_of
+from everfold.cli.talk.host import note
 from everfold.cli.talk.recording import MaybeRecorder
 from everfold.cli.talk.telling import Teller, failure_text
 from everfold.cli.talk.wanting import Wanted, opened, talk_options
@@ -37,12 +38,13 @@ def command(
     text = _prompt(prompt)
     with opened(run, wanted) as work:
         sessions = work.host.sessions
-        session_id = session_of(work.host, session, wanted.new_id)
-        agent = work.agent(session_id)
+        content = parts_of(text, work.attached)
+        agent = agent_of(work, session, content)
+        session_id = agent.session_id
         talk = Talk(work.host, agent, work.runner, Teller(agent.cancel, is_quiet=as_json))
         first = sessions.load(session_id).next_seq
         work.recorder.begin(agent)
-        result = _asked(talk, work.recorder, parts_of(text, work.attached), first)
+        result = _asked(talk, work.recorder, content, first)
         if as_json:
             output.document(result_record(result, list(sessions.log(session_id, first=first))))
         else:

@@ -1,15 +1,63 @@
-"""Beginning a chat: a new session is stored with the first word, so that none is left empty."""
+"""Beginning a session: a new one is stored with the first word, so that none is left empty."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from everfold.agent import wishes
 from everfold.agent.agent import Agent
+from everfold.agent.content import Part, content_of
+from everfold.agent.inputs import USER
 from everfold.cli.talk.asking import Talk
 from everfold.cli.talk.host import check_choice, note, session_of
 from everfold.cli.talk.telling import Teller
 from everfold.cli.talk.wanting import Opened
+from everfold.host.sessions import Sessions
+from everfold.profiles.opening import OpenProfile
+from everfold.session.deciding import AppendEvent, message
+from everfold.session.session import Session
+from everfold.session.session_header import FORMAT_VERSION
 
 _UNNAMED = "session-0"
 """Stands for the id of a session that has none yet; ids are counted from 1."""
+
+
+def opening(host: OpenProfile, content: Sequence[Part]) -> list[AppendEvent]:
+    """Return the events that put content to a model in a session that has none yet.
+
+    Raises:
+        InputError: it cannot be put to a model.
+    """
+    new_id = host.sessions.means.new_id
+    asked = wishes.user_message(new_id(), content_of(content, None).blocks, USER)
+    prompt = wishes.system_data(1, 1, new_id(), host.profile.system_prompt)
+    return [
+        wishes.turn_start(1),
+        wishes.step_start(1, 1),
+        message("system/message", prompt),
+        message("user/message", asked),
+    ]
+
+
+def agent_of(work: Opened, named: str | None, content: Sequence[Part]) -> Agent:
+    """Return the agent of a named session, or of a new one that is stored if content may begin it.
+
+    Raises:
+        SessionError: session, id, profile or content cannot be used; nothing was stored.
+    """
+    new_id = work.wanted.new_id
+    check_choice(work.host, named, new_id)
+    # Made before anything is stored: it checks model, prompt and tools.
+    agent = work.agent(named or new_id or _UNNAMED)
+    if named is not None:
+        return agent
+    _check_first(work.host.sessions, opening(work.host, content))
+    return work.agent(session_of(work.host, None, new_id))
+
+
+def _check_first(sessions: Sessions, first: Sequence[AppendEvent]) -> None:
+    """Refuse events that no new session could begin with."""
+    header = {"version": FORMAT_VERSION, "id": _UNNAMED, "createdAt": 0, "isSeeded": False}
+    Session.create(header, sessions.composition, sessions.means).decide(first)
 
 
 @dataclass(slots=True)
@@ -43,12 +91,17 @@ class Beginning:
         )
         return talk
 
-    def begun(self) -> Talk:
+    def begun(self, first: Sequence[AppendEvent]) -> Talk:
         """Store a new session, and return the talk in it.
+
+        Args:
+            first: what it is to begin with; nothing is stored if it may not.
 
         Raises:
             SessionExistsError: its id was taken meanwhile.
+            SessionError: it cannot begin so.
         """
+        _check_first(self.work.host.sessions, first)
         session_id = session_of(self.work.host, None, self.work.wanted.new_id)
         note(f"session {session_id}")
         return self._talk(self.work.agent(session_id))

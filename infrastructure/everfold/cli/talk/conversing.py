@@ -1,7 +1,7 @@
 """A conversation: messages go to the model, lines that begin with a slash are commands."""
 
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import click
@@ -12,7 +12,7 @@ from everfold.cli.advising import message_of
 from everfold.cli.options import Run
 from everfold.cli.talk.asking import Talk, existing, parts_of
 from everfold.cli.talk.attaching import attached, attachments_text
-from everfold.cli.talk.beginning import Beginning
+from everfold.cli.talk.beginning import Beginning, opening
 from everfold.cli.talk.choosing import COLUMNS, chosen, listed, row, totals
 from everfold.cli.talk.compacting import compact, outcome_text
 from everfold.cli.talk.host import note
@@ -110,7 +110,7 @@ class Conversation:
             return
         content = parts_of(text if text.strip() else "", self.waiting)
         self.waiting = []
-        talk = self._begun()
+        talk = self.talk or self._begun(opening(self._host, content))
         self._recorder.asked(content)
         try:
             result = talk.ask(content)
@@ -151,9 +151,10 @@ class Conversation:
         self._append("session/title", {"title": rest, "messageSeqs": [], "source": source})
 
     def _append(self, type_: str, data: Json) -> None:
-        access = self._host.access(self._begun().agent.session_id)
+        wish = AppendEvent(type_, data)
+        access = self._host.access((self.talk or self._begun((wish,))).agent.session_id)
         access.view()
-        event = access.append((AppendEvent(type_, data),))[0]
+        event = access.append((wish,))[0]
         self._recorder.note(Act("append", type=type_, data=data))
         note(f"stored: {event.type} (seq {event.seq})")
 
@@ -174,9 +175,8 @@ class Conversation:
         )
         note(outcome_text(outcome))
 
-    def _begun(self) -> Talk:
-        if self.talk is None:
-            self.talk = self.beginning.begun()
+    def _begun(self, first: Sequence[AppendEvent]) -> Talk:
+        self.talk = self.beginning.begun(first)
         return self.talk
 
     @property
