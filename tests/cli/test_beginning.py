@@ -63,3 +63,25 @@ def test_a_chat_goes_on_after_a_refused_first_message(url: str) -> None:
 
     assert "You said 'hello'" in outcome.out
     assert sessions_of(url) == ["session-1"]
+
+
+@pytest.mark.parametrize("place", ["missing/a.jsonl", "there", "there/x.jsonl/a.jsonl", "x" * 300])
+@pytest.mark.parametrize("command", [("run", "hello"), ("chat",)])
+def test_a_recording_that_cannot_be_written_is_refused_before_anything_is_asked(
+    run: Run, tmp_path: Path, url: str, command: tuple[str, ...], place: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "x.jsonl").touch()
+
+    outcome = run(*command, "--record", place, "--store", url)
+
+    assert (outcome.status, outcome.out) == (1, "")
+    assert f"the recording '{place}'" in outcome.err
+    assert not (tmp_path / "run.sqlite").exists()
+
+
+def test_a_refused_run_leaves_no_recording(run: Run, tmp_path: Path, url: str) -> None:
+    outcome = run("run", "hello", "--session", "nobody", "--record", "a.jsonl", "--store", url)
+
+    assert outcome.status == 1
+    assert not (tmp_path / "a.jsonl").exists()

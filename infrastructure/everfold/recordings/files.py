@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,33 @@ def write_recording(recording: Recording, path: Path) -> None:
     Raises:
         RecordingError: it cannot be written.
     """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with _refusing(path), open(_created(path), "w", encoding="ascii") as file:
+        file.write(text_of(recording))
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a place where no recording can be written, before there is one; nothing is left there.
+
+    Raises:
+        RecordingError: something is there already, or nothing can be made there.
+    """
+    with _refusing(path):
+        os.close(_created(path))
+        path.unlink()
+
+
+def _created(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
     try:
-        with open(os.open(path, flags, 0o600), "w", encoding="ascii") as file:
-            file.write(text_of(recording))
+        yield
+    except FileExistsError as error:
+        raise RecordingError(
+            f"the recording {str(path)!r} is there already; name another file"
+        ) from error
     except OSError as error:
         raise RecordingError(
             f"the recording {str(path)!r} cannot be written: {error.strerror}"

@@ -12,8 +12,7 @@ from everfold.agent.agent import Agent
 from everfold.agent.content import Part
 from everfold.llm.route import Route
 from everfold.profiles.opening import OpenProfile
-from everfold.recordings.errors import RecordingError
-from everfold.recordings.files import write_recording
+from everfold.recordings.files import check_writable, write_recording
 from everfold.recordings.recorder import Recorder
 from everfold.recordings.recording import Act
 
@@ -34,10 +33,10 @@ def recorder_for(path: Path | None) -> "MaybeRecorder":
     """Return what records into a file, or does nothing if there is none.
 
     Raises:
-        RecordingError: the file is there already.
+        RecordingError: the file is there already, or cannot be written.
     """
-    if path is not None and path.exists():
-        raise RecordingError(f"the recording {str(path)!r} is there already; name another file")
+    if path is not None:
+        check_writable(path)
     return MaybeRecorder(path)
 
 

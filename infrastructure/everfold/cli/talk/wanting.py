@@ -89,7 +89,7 @@ def opened(run: Run, wanted: Wanted) -> Iterator[Opened]:
     Raises:
         ProfileError, PluginError, StoreError: it cannot be run so.
         AdmissionError: an image or a file cannot be attached.
-        RecordingError: the recording is there already.
+        RecordingError: the recording is there already, or cannot be written.
     """
     recorder = recorder_for(wanted.record)
     with (
