@@ -1,21 +1,19 @@
-"""Tools: schemas from signatures, arguments, results of every kind, timeouts, and one answer to each call."""
+"""Tools: schemas from signatures, arguments, timeouts, and one answer to each call."""
 
 import asyncio
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
 from everfold.agent.errors import AgentError, ToolDefinitionError
 from everfold.agent.settings import Limits
-from everfold.agent.tools import ImageData, Tool, ToolContext, ToolOutput, tool
+from everfold.agent.tools import ImageData, ToolContext, tool
 from everfold.routes.scripted import calls, says
 from everfold.session.deciding import DecisionMeans
-from everfold.session.frozen import Json
-from tests.agent.kit import Host, admits, run, shown, unanswered
+from tests.agent.answers import answered, block, text
+from tests.agent.kit import Host, admits, run, shown
 
 
 class Place(BaseModel):
@@ -50,26 +48,6 @@ def test_the_schema_comes_from_the_signature() -> None:
         "type": "string",
     }
     assert parameters["$defs"]["Place"]["required"] == ["city"]
-
-
-def answered(host: Host, function: Any, arguments: Mapping[str, Json] | str = "{}") -> Json:
-    """Return the data of the result that one call of a tool got."""
-    made = function if isinstance(function, Tool) else tool(function)
-    agent = host.agent(
-        host.route(calls(("c", made.name, arguments)), says("ok")), tools=[made], admit=admits
-    )
-    assert run(agent.ask("go")).text == "ok"
-    events = host.log(agent.session_id)
-    assert unanswered(events) == {}
-    return next(event.data for event in events if event.type == "tool/result")
-
-
-def block(data: Json) -> Json:
-    return data["message"]["content"][0]
-
-
-def text(data: Json) -> str:
-    return str(block(data)["content"][0]["text"])
 
 
 def test_arguments_arrive_as_what_the_signature_says(host: Host) -> None:
@@ -135,62 +113,6 @@ def test_a_tool_cannot_end_the_process(host: Host, error: BaseException) -> None
 
     assert block(answered(host, leave))["isError"] is True
     assert block(answered(host, leave_too))["isError"] is True
-
-
-@dataclass
-class Size:
-    width: int
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        ("plain", "plain"),
-        (None, "(no output)"),
-        ("", "(no output)"),
-        (3, "3"),
-        ({"a": [1, None]}, '{"a":[1,null]}'),
-        ([], "[]"),
-        (["a", "b"], '["a","b"]'),
-        (ToolOutput("one text"), "one text"),
-        (Place(city="Ulm"), '{"city":"Ulm","lat":0.0}'),
-        (Size(3), '{"width":3}'),
-        ("bad \udcff", "bad \ufffd"),
-        ({"t": "bad \udcff"}, "bad"),
-        (float("nan"), "NaN"),
-        ("nul \0 stays", "nul \0 stays"),
-        (object, "<class 'object'>"),
-    ],
-)
-def test_what_a_tool_returns_becomes_text(host: Host, value: object, said: str) -> None:
-    def give() -> object:
-        return value
-
-    assert said in text(answered(host, give))
-
-
-def test_what_was_mended_in_a_result_is_logged(host: Host) -> None:
-    def give() -> str:
-        return "bad \udcff"
-
-    agent = host.agent(host.route(calls(("c", "give", {})), says("ok")), tools=[give])
-
-    run(agent.ask("go"))
-
-    result = host.data(agent.session_id, "tool/result")[0]
-    repaired = host.data(agent.session_id, "content/repaired")[0]
-    assert repaired["messageId"] == result["message"]["id"]
-
-
-def test_a_result_may_hold_images(host: Host) -> None:
-    def shoot() -> ToolOutput:
-        return ToolOutput(("two", ImageData(b"\x01"), ImageData(b"\x02\x02")), meta={"dpi": 72})
-
-    data = answered(host, shoot)
-
-    assert [part["type"] for part in block(data)["content"]] == ["text", "image", "image"]
-    assert block(data)["content"][2]["attachment"]["bytes"] == 2
-    assert data["meta"] == {"dpi": 72}
 
 
 def test_a9_one_bad_image_spoils_only_its_own_call(host: Host) -> None:

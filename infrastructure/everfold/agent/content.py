@@ -1,11 +1,13 @@
 """Content from users and tools on its way into the log: admitted, mended, shortened where it must be."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic_core import to_jsonable_python
 
+from everfold.agent.drawings import drawn
 from everfold.agent.errors import InputError
 from everfold.agent.tools import ImageData, ToolOutput
 from everfold.llm.wellformed import Repair, mended
@@ -78,29 +80,40 @@ def _is_empty(block: Json) -> bool:
     return bool(block["type"] == "text" and block["text"] == "")
 
 
+class ToolResultError(ValueError):
+    """What a tool returned can be told to no model; the message is for the model."""
+
+
 def parts_of(value: object) -> tuple[Part, ...]:
-    """Return the parts of what a tool returned; anything that is no content becomes JSON text."""
+    """Return the parts of what a tool returned; anything that is no content becomes JSON text.
+
+    Raises:
+        ToolResultError: something in it has no JSON form.
+    """
     if value is None:
         return ()
     if isinstance(value, ToolOutput):
-        return (value.content,) if isinstance(value.content, str) else tuple(value.content)
-    if isinstance(value, (str, ImageData)):
-        return (value,)
-    if isinstance(value, (list, tuple)) and _is_content(value):
-        return tuple(value)
-    if isinstance(value, Mapping) and value.get("type") in _BLOCKS:
-        return (value,)
-    if isinstance(value, BaseModel):
-        return (value.model_dump_json(),)
-    return (_json_text(value),)
+        several = (value.content,) if isinstance(value.content, str) else tuple(value.content)
+        return tuple(drawn(part) for part in several)
+    if isinstance(value, (list, tuple)):
+        items = tuple(drawn(item) for item in value)
+        return items if _is_content(items) else (_json_text(value),)
+    part = drawn(value)
+    return (part,) if isinstance(part, str) or _is_block(part) else (_json_text(part),)
 
 
 def _json_text(value: object) -> str:
-    """Return a value as JSON text; parts without a JSON form are shown as their `str`."""
+    """Return a value as JSON text; what is no valid Unicode in it is left to `mended`."""
     try:
-        return to_json(value, fallback=str, inf_nan_mode="constants").decode()
-    except (ValueError, TypeError):
-        return str(value)
+        if isinstance(value, BaseModel):
+            return value.model_dump_json()
+        plain = to_jsonable_python(value, inf_nan_mode="constants")
+    except (ValueError, TypeError) as error:
+        kind = type(value).__name__
+        raise ToolResultError(
+            f"the tool returned {kind}, which has no JSON form: {error}"
+        ) from error
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"))
 
 
 def _is_content(items: Sequence[object]) -> bool:
