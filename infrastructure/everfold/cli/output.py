@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from everfold.cli.layout import layout
 from everfold.cli.visible import one_line, visible, visible_json
 from everfold.session.frozen import Json
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PAGE_ROWS = 200
+_EDGES = 2
+"""Blanks at the two ends of a table's lines."""
 
 
 def is_rich() -> bool:
@@ -68,17 +71,28 @@ def document_with_list(fields: Mapping[str, Json], name: str, items: Iterable[Js
     sys.stdout.write("]}\n")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    spare: Sequence[str] = (),
+    is_cut: bool = False,
+) -> int:
     """Print rows page by page under their column names, and return how many there were.
 
     On a terminal each page is a table; elsewhere columns are padded with spaces.
+
+    Args:
+        spare: the columns that a terminal too narrow for all is not shown, in this order.
+        is_cut: whether a text that is too long for its column ends with an ellipsis; else it goes
+            on in the next line.
     """
     count = 0
     rich = is_rich()
     for page in _pages(rows):
         cells = [[one_line(cell) for cell in row] for row in page]
         if rich:
-            _rich_table(columns, cells)
+            _rich_table(columns, cells, spare, is_cut=is_cut)
         else:
             _plain_table(columns if count == 0 else (), cells)
         count += len(cells)
@@ -133,16 +147,25 @@ def _plain_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         sys.stdout.write(padded.rstrip() + "\n")
 
 
-def _rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _rich_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], spare: Sequence[str], *, is_cut: bool
+) -> None:
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    # The first column is what people copy into the next command.
-    is_short = max(len(row[0]) for row in rows) <= console().width // 2
-    for index, column in enumerate(columns):
-        shown.add_column(Text(column), overflow="fold", no_wrap=index == 0 and is_short)
+    needed = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
+    fitting = layout(columns, needed, console().width - _EDGES, spare)
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for index, width in zip(fitting.chosen, fitting.widths, strict=True):
+        is_shortened = is_cut and index > 0
+        shown.add_column(
+            Text(columns[index]),
+            width=width,
+            overflow="ellipsis" if is_shortened else "fold",
+            no_wrap=is_shortened,
+        )
     for row in rows:
-        shown.add_row(*map(Text, row))
+        shown.add_row(*(Text(row[index]) for index in fitting.chosen))
     console().print(shown)

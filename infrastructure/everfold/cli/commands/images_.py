@@ -5,7 +5,7 @@ import click
 from everfold.cli import output
 from everfold.cli.options import Run, json_option, pass_run, reading_sessions, store_option
 from everfold.cli.reading import check_session
-from everfold.cli.talk.choosing import COLUMNS, listed, record, row, totals
+from everfold.cli.talk.choosing import COLUMNS, SPARE, listed, record, row, totals
 
 
 @click.command("images")
@@ -27,5 +27,6 @@ def command(run: Run, session: str, store: str | None, as_json: bool) -> None:
         output.document({"session": session, "images": images})
         return
     if found:
-        output.table(COLUMNS, (row(each, by) for each, by in found))
+        rows = (row(each, by) for each, by in found)
+        output.table(COLUMNS, rows, spare=SPARE, is_cut=True)
     output.say(f"{totals(found)}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from shutil import get_terminal_size
 
 import click
 
@@ -16,6 +17,9 @@ from everfold.session.ports import SessionStore, StreamSummary
 from everfold.session.session import header_of
 
 _TITLE_TOPICS = topics_of("session/title")
+_SPARE = ("CREATED", "LAST TYPE", "EVENTS", "LAST EVENT")
+_TO_THE_SECOND = 100
+"""A terminal that is narrower is shown times without seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,8 @@ def command(
             return
         names = ("SESSION", "EVENTS", "CREATED", "LAST EVENT", "LAST TYPE")
         columns = (*names, "TITLE") if titles else names
-        count = output.table((*columns, "FROM"), (tuple(_row(each, titles)) for each in listed))
+        rows = (tuple(_row(each, titles)) for each in listed)
+        count = output.table((*columns, "FROM"), rows, spare=_SPARE, is_cut=True)
         if count == 0:
             output.say("no session" + (" is left" if after or prefix else " in this store yet"))
 
@@ -129,13 +134,19 @@ def _title(store: SessionStore, session_id: str) -> str | None:
 def _row(listed: Listed, with_title: bool) -> Iterator[str]:
     yield listed.session_id
     yield str(listed.event_count)
-    yield moment(listed.header["createdAt"]) if listed.header else "?"
-    yield "?" if listed.last_ms is None else moment(listed.last_ms)
+    yield _time(listed.header["createdAt"]) if listed.header else "?"
+    yield "?" if listed.last_ms is None else _time(listed.last_ms)
     yield listed.last_type
     if with_title:
         yield listed.title or "-"
     parent = listed.header.get("parentSession")
     yield f"DAMAGED {listed.damage}" if listed.damage else parent or "-"
+
+
+def _time(time_ms: int) -> str:
+    text = moment(time_ms)
+    is_short = output.is_rich() and get_terminal_size().columns < _TO_THE_SECOND
+    return text.removesuffix("Z")[:-3] if is_short and text.endswith("Z") else text
 
 
 def _record(listed: Listed) -> dict[str, Json]:

@@ -22,7 +22,7 @@ def command(as_json: bool) -> None:
         output.document({"plugins": [_record(each) for each in found]})
         return
     columns = ("NAME", "EVENT TYPES", "VERSION", "SOURCE")
-    if not output.table(columns, (_row(each) for each in found)):
+    if not output.table(columns, map(_row, found), spare=("SOURCE", "VERSION")):
         output.say("no plugin is installed")
 
 

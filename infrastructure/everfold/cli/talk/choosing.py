@@ -12,6 +12,8 @@ from everfold.session.frozen import Json
 
 _MAX_DIGITS = 15
 COLUMNS = ("IMAGE", "STATE", "DECIDED BY", "NAME", "TYPE", "PIXELS", "SIZE", "ATTACHMENT")
+SPARE = ("ATTACHMENT", "TYPE", "PIXELS", "SIZE", "DECIDED BY")
+"""Those that a narrow terminal is not shown, in this order."""
 
 
 def chosen(words: Sequence[str]) -> dict[int, list[int]]:

@@ -13,7 +13,7 @@ from everfold.cli.options import Run
 from everfold.cli.talk.asking import Talk, existing, parts_of
 from everfold.cli.talk.attaching import attached, attachments_text
 from everfold.cli.talk.beginning import Beginning, opening
-from everfold.cli.talk.choosing import COLUMNS, chosen, listed, row, totals
+from everfold.cli.talk.choosing import COLUMNS, SPARE, chosen, listed, row, totals
 from everfold.cli.talk.compacting import compact, outcome_text
 from everfold.cli.talk.host import note
 from everfold.cli.talk.recording import MaybeRecorder
@@ -132,7 +132,8 @@ class Conversation:
     def _images(self, _: str) -> None:
         found = listed(self._host.sessions, self.talk.agent.session_id) if self.talk else []
         if found:
-            output.table(COLUMNS, (row(each, by) for each, by in found))
+            rows = (row(each, by) for each, by in found)
+            output.table(COLUMNS, rows, spare=SPARE, is_cut=True)
         output.say(totals(found))
 
     def _decide(self, type_: str, rest: str) -> None:
