@@ -358,12 +358,16 @@ WHOLE = {
     "instruction": "Sum up.",
 }
 DAMAGED: Mapping[str, tuple[Json, str]] = {
-    "nothing": ({}, "compactionId: Field required"),
-    "no object": ("x", "data: Input should be"),
-    "a text for a number": ({**WHOLE, "pass": "1"}, "pass: Input should be a valid integer"),
-    "a later field": ({**WHOLE, "voice": "deep"}, "voice: Extra inputs"),
+    "nothing": ({}, "data.compactionId is missing"),
+    "no object": ("x", "data is no object"),
+    "a text for a number": ({**WHOLE, "pass": "1"}, "data.pass is no int"),
+    "a truth for a number": (
+        {**WHOLE, "range": {"start": True, "end": 8}},
+        "range.start is no int",
+    ),
+    "a later field": ({**WHOLE, "voice": "deep"}, "data.voice is not known"),
     "a node of none": ({**WHOLE, "range": {"start": 3, "end": 9}}, "3 to 9 are not shown"),
-    "a text for all": ({**WHOLE, "shortened": "all"}, "shortened: Input should be"),
+    "a text for all": ({**WHOLE, "shortened": "all"}, "data.shortened is no int"),
     "the wrong order": ({**WHOLE, "range": {"start": 8, "end": 3}}, "8 to 3 are not shown"),
 }
 

@@ -12,7 +12,7 @@ from everfold.projections.compaction.errors import CompactionSummaryError
 from everfold.projections.compaction.job import Job
 from everfold.projections.compaction.requests import SummaryInput, Unit, passes
 from everfold.projections.compaction.settings import CompactionSettings
-from everfold.projections.compaction.summary_request import NodeRange, SummaryRequest
+from everfold.projections.compaction.summary_request import SummaryRequest
 from everfold.projections.compaction.wishes import Names
 from everfold.session.access import SessionAccess
 from everfold.session.deciding import AppendEvent
@@ -91,13 +91,14 @@ class Progress:
             compaction_id=names.compaction_id,
             source_command_id=names.command_id,
             number=1 if self._summary is None else self._summary.passes + 1,
-            config=dict(made_of.config),
+            config=made_of.config,
             with_prompt=bool(made_of.head),
             with_tools=bool(made_of.tools),
-            range=NodeRange(start=job.seqs[taken[0].start], end=job.seqs[taken[-1].end - 1]),
+            start=job.seqs[taken[0].start],
+            end=job.seqs[taken[-1].end - 1],
             pictures_named=any(unit.names_pictures for unit in taken),
             shortened=taken[0].ends,
-            carried=[dict(block) for block in self._carried()],
+            carried=self._carried(),
             instruction=made_of.instruction,
         )
 

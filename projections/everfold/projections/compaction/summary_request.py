@@ -4,11 +4,9 @@ The rule to keep: what is sent is made here, of the very event that is stored, s
 made again. The texts that stand around and between what the log holds are part of the format.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
-
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.alias_generators import to_camel
 
 from everfold.llm.route import LlmRequest
 from everfold.projections.compaction.errors import SummaryRequestError
@@ -24,38 +22,33 @@ from everfold.session.frozen import Json
 from everfold.session.request_context import logged_access_path
 from everfold.session.session import Session
 
-
-def _wire_name(name: str) -> str:
-    return "pass" if name == "number" else to_camel(name)
-
-
-class _Logged(BaseModel):
-    """Data of the event, with the wire's field names in snake case."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        alias_generator=_wire_name,
-        populate_by_name=True,
-    )
-
-
-class NodeRange(_Logged):
-    """Two nodes and all between them, by their positions on the surface (R290)."""
-
-    start: int
-    end: int
+_REQUIRED: Mapping[str, type] = {
+    "compactionId": str,
+    "pass": int,
+    "config": dict,
+    "withPrompt": bool,
+    "withTools": bool,
+    "range": dict,
+    "instruction": str,
+}
+_OPTIONAL: Mapping[str, type] = {
+    "sourceCommandId": str,
+    "picturesNamed": bool,
+    "shortened": int,
+    "carried": list,
+}
+_ENDS: Mapping[str, type] = {"start": int, "end": int}
 
 
-class SummaryRequest(_Logged):
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
     """What a `compaction/request` holds: all of a request that the log does not say otherwise.
 
     Attributes:
         number: which pass of the summary it is, from 1.
         config: what it is sent with.
         with_prompt: whether the prompt at the conversation's head is sent; so for its tools.
-        range: the nodes whose messages this pass summarises.
+        start, end: of the nodes whose messages this pass summarises, by position (R290).
         pictures_named: whether pictures in the model's own messages are only named.
         shortened: if the messages are given as one text, how many characters (Unicode code points)
             of its beginning, and as many of its end, are kept; all of it, if it has no more.
@@ -63,16 +56,17 @@ class SummaryRequest(_Logged):
     """
 
     compaction_id: str
-    source_command_id: str | None = None
     number: int
-    config: dict[str, Any]
+    config: Mapping[str, Any]
     with_prompt: bool
     with_tools: bool
-    range: NodeRange
+    start: int
+    end: int
+    instruction: str
+    source_command_id: str | None = None
     pictures_named: bool = False
     shortened: int | None = None
-    carried: list[dict[str, Any]] = []
-    instruction: str
+    carried: Sequence[Json] = ()
 
     @classmethod
     def of(cls, data: Json, seq: int) -> "SummaryRequest":
@@ -81,18 +75,39 @@ class SummaryRequest(_Logged):
         Raises:
             SummaryRequestError: they are none, or of a later everfold.
         """
-        try:
-            return cls.model_validate(data)
-        except ValidationError as error:
-            fault = error.errors()[0]
-            where = ".".join(str(part) for part in fault["loc"]) or "data"
-            raise SummaryRequestError(
-                f"it is not understood: {where}: {fault['msg']}", seq
-            ) from error
+        _check(data, "data", _REQUIRED, _OPTIONAL, seq)
+        _check(data["range"], "range", _ENDS, {}, seq)
+        return cls(
+            compaction_id=data["compactionId"],
+            number=data["pass"],
+            config=data["config"],
+            with_prompt=data["withPrompt"],
+            with_tools=data["withTools"],
+            start=data["range"]["start"],
+            end=data["range"]["end"],
+            instruction=data["instruction"],
+            source_command_id=data.get("sourceCommandId"),
+            pictures_named=data.get("picturesNamed", False),
+            shortened=data.get("shortened"),
+            carried=data.get("carried", ()),
+        )
 
     def fields(self) -> dict[str, Json]:
         """Return the data of the event."""
-        return self.model_dump(by_alias=True, exclude_defaults=True)
+        fields: dict[str, Json] = {
+            "compactionId": self.compaction_id,
+            "sourceCommandId": self.source_command_id,
+            "pass": self.number,
+            "config": dict(self.config),
+            "withPrompt": self.with_prompt,
+            "withTools": self.with_tools,
+            "range": {"start": self.start, "end": self.end},
+            "picturesNamed": self.pictures_named or None,
+            "shortened": self.shortened,
+            "carried": list(self.carried) or None,
+            "instruction": self.instruction,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
 
     def on(self, session: Session) -> LlmRequest:
         """Return the request itself, of a session as it was when the event was stored.
@@ -124,11 +139,10 @@ class SummaryRequest(_Logged):
 
     def _messages(self, session: Session) -> tuple[Message, ...]:
         places = {seq: place for place, seq in enumerate(session.nodes)}
-        start, end = places.get(self.range.start, -1), places.get(self.range.end, -1)
+        start, end = places.get(self.start, -1), places.get(self.end, -1)
         messages = _shown(session, session.nodes[start : end + 1]) if 0 <= start <= end else []
         if not messages:
-            ends = f"{self.range.start} to {self.range.end}"
-            raise _missing(session, f"the messages {ends} are not shown there")
+            raise _missing(session, f"the messages {self.start} to {self.end} are not shown there")
         if self.pictures_named:
             messages = [
                 with_pictures_named(each) if each["role"] == "assistant" else each
@@ -151,6 +165,23 @@ def summary_request(session: Session) -> LlmRequest:
     if event is None:
         raise SummaryRequestError("the log is empty")
     return SummaryRequest.of(event.data, event.seq).on(session)
+
+
+def _check(
+    data: Json, where: str, required: Mapping[str, type], optional: Mapping[str, type], seq: int
+) -> None:
+    """Refuse data that lack a field, or have one of a wrong kind, or one that nobody here knows."""
+    if not isinstance(data, Mapping):
+        raise SummaryRequestError(f"{where} is no object", seq)
+    kinds = {**required, **optional}
+    for name in sorted(data.keys() | required.keys()):
+        if name not in data or name not in kinds:
+            fault = "is not known to this everfold" if name in data else "is missing"
+            raise SummaryRequestError(f"{where}.{name} {fault}", seq)
+        value, kind = data[name], kinds[name]
+        # A truth value is a whole number to Python, and none here.
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is int):
+            raise SummaryRequestError(f"{where}.{name} is no {kind.__name__}", seq)
 
 
 def _missing(session: Session, reason: str) -> SummaryRequestError:
