@@ -8,6 +8,7 @@ import pytest
 from everfold.agent.settings import Limits
 from everfold.llm.chunks import TextDelta
 from everfold.llm.failure import FailureCode
+from everfold.routes.failures import UNKNOWN_MODEL
 from everfold.routes.scripted import Reply, calls, fails, says
 from everfold.session.errors import EventIdReusedError, SessionNotFoundError
 from tests.agent.kit import Host, Watching, png, run, shown
@@ -274,6 +275,16 @@ def test_advice_names_functions_that_there_are_and_how_long_to_wait(
     assert said.format(id=agent.session_id) in result.advice
     for path in re.findall(r"`(everfold[\w.]+)`", result.advice):
         assert callable(pkgutil.resolve_name(path))
+
+
+def test_advice_on_a_model_that_is_not_there_says_nothing_of_images(host: Host) -> None:
+    said = f"the provider answered 404: model 'm' not found; {UNKNOWN_MODEL}"
+    agent = host.agent(host.route(fails(FailureCode.INVALID_REQUEST, said)))
+
+    result = run(agent.ask("hi"))
+
+    assert result.advice is not None
+    assert ("agent.use" in result.advice, "image" in result.advice) == (True, False)
 
 
 def test_an_answer_longer_than_the_limit_is_kept_up_to_it(host: Host) -> None:

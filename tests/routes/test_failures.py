@@ -4,7 +4,7 @@ import pytest
 
 from everfold.llm.budgets import ImageBudget
 from everfold.llm.failure import FailureCode
-from everfold.routes.counting import SentImage
+from everfold.routes.counting import SentImage, offload_required
 from everfold.routes.failures import failure_of, refusal_of, retry_after_ms, scrubbed
 from everfold.routes.limits import Limits, RouteLimits
 from everfold.routes.rejections import Refusal, Sent
@@ -36,6 +36,57 @@ def code(refusal: Refusal) -> str:
 )
 def test_a_status_gives_the_code(status: int, expected: str) -> None:
     assert code(Refusal(status, "no")) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "vendor_code"),
+    [
+        (404, "The model `gpt-9` does not exist or you do not have access to it.", None),
+        (404, 'model "llama9" not found, try pulling it first', None),
+        (404, "model: claude-9", "not_found_error"),
+        (404, "models/gemini-9 is not found for API version v1beta", None),
+        (404, "The API deployment for this resource does not exist.", "DeploymentNotFound"),
+        (404, "No endpoints found for acme/m-9.", "404"),
+        (404, "<html><h1>404 Not Found</h1></html>", None),
+        (404, "", None),
+        (405, "Method Not Allowed", None),
+        (400, "Model Not Exist", "invalid_request_error"),
+        (400, "acme/m-9 is not a valid model ID", "400"),
+        (400, "Invalid model: m-9", "1500"),
+        (400, "The requested model 'm-9' does not exist.", "model_not_found"),
+        (400, "The model `m-9` has been decommissioned.", "model_decommissioned"),
+        (400, "The provided model identifier is invalid.", None),
+    ],
+)
+def test_an_unknown_model_or_address_is_advised_about_as_such(
+    status: int, text: str, vendor_code: str | None
+) -> None:
+    failure = failure_of(Refusal(status, text, vendor_code), PLAIN, LIMITS)
+
+    assert failure.code == FailureCode.INVALID_REQUEST
+    assert failure.message.endswith("; check the model's name and the base_url of this route")
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (404, "No file found with id file-abc"),
+        (404, "Previous response_id resp_1 was not found"),
+        (400, "this model does not support the temperature parameter"),
+        (400, "the tool result for the model's call was not found"),
+        (401, "invalid model key"),
+    ],
+)
+def test_other_refusals_advise_no_other_model(status: int, text: str) -> None:
+    assert "base_url" not in failure_of(Refusal(status, text), PLAIN, LIMITS).message
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(1, "the oldest picture must be omitted"), (3, "the 3 oldest pictures must be omitted")],
+)
+def test_the_pictures_that_must_go_are_counted_in_words(count: int, said: str) -> None:
+    assert offload_required("too large", count).failure.message == f"too large; {said}"
 
 
 @pytest.mark.parametrize(

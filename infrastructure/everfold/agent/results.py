@@ -7,6 +7,7 @@ from everfold.host.sessions import Sessions
 from everfold.llm.chunks import Usage
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.stream import usage_from_json
+from everfold.routes.failures import UNKNOWN_MODEL
 from everfold.session.derive import message_of
 from everfold.session.events import EventLike
 from everfold.session.frozen import Json
@@ -18,6 +19,7 @@ _UNATTENDED = (
     "no plugin is mounted that could recover: `everfold.profiles.opening.open_profile` mounts those "
     "that omit images and summarise"
 )
+_ELSEWHERE = "`agent.use(model=…)` asks another model; base_url is a setting of the route"
 _RECOVERABLE = (FailureCode.IMAGE_OFFLOAD_REQUIRED, FailureCode.CONTEXT_WINDOW_EXCEEDED)
 _ADVICE = {
     FailureCode.AUTH: "check the key of this route",
@@ -78,6 +80,8 @@ class TurnResult:
             return f"the provider asks to wait {_duration(wait_ms)}; then say something to go on"
         if not self.has_recovery and self.failure.code in _RECOVERABLE:
             return _UNATTENDED
+        if self.failure.message.endswith(UNKNOWN_MODEL):
+            return _ELSEWHERE
         advice = {str(code): text for code, text in _ADVICE.items()}.get(str(self.failure.code))
         return None if advice is None else advice.format(id=self.session_id)
 

@@ -50,8 +50,8 @@ _SHARE = 4
 
 def offload_required(message: str, count: int) -> LlmError:
     """Return the failure that asks to omit `count` more of the oldest pictures (R251)."""
-    more = "picture" if count == 1 else "pictures"
-    text = f"{message}; {count} of the oldest {more} must be omitted"
+    oldest = "oldest picture" if count == 1 else f"{count} oldest pictures"
+    text = f"{message}; the {oldest} must be omitted"
     code = FailureCode.IMAGE_OFFLOAD_REQUIRED
     return LlmError(LlmFailure(text, code, offload_images=count))
 

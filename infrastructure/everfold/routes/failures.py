@@ -51,6 +51,19 @@ _BY_CODE = {
     "not_found_error": FailureCode.INVALID_REQUEST,
 }
 _DECISIVE = frozenset((FailureCode.AUTH, FailureCode.CONTENT_FILTER))
+UNKNOWN_MODEL = "check the model's name and the base_url of this route"
+"""Ends the message of a failure that says that there is no such model, or nothing at this address."""
+
+_NO_MODEL = re.compile(
+    r"model\W{0,4}[\w./:@-]*\W{0,3}(was |is |has been |does )?"
+    r"(not (found|exist)|n't exist|decommissioned|deprecated)"
+    r"|(not a valid|invalid|unknown|no such) model\b|model (id|identifier|name) is invalid"
+    r"|model_not_found|deployment ?not ?found|no endpoints found for"
+)
+_NO_ADDRESS = frozenset((404, 405))
+_OTHER_THINGS = re.compile(r"\bfiles?\b|\bfile[-_]|response_id|\bimage")
+"""What else may be missing than a model or an address."""
+
 _MODERATED = re.compile(r"moderation|flagged|content (management )?policy")
 
 
@@ -73,9 +86,19 @@ def failure_of(
     )
     if failure.code != FailureCode.INVALID_REQUEST:
         return failure
+    if _is_about_model(refusal):
+        return replace(failure, message=f"{said}; {UNKNOWN_MODEL}")
     blocks = [image.block for image in sent.images]
     place = image_pointed_at(refusal.names, sent.body(), blocks)
     return failure if place is None else naming(failure, [sent.images[place]])
+
+
+def _is_about_model(refusal: Refusal) -> bool:
+    """Tell whether there is no such model, or nothing at all at this address."""
+    text = f"{refusal.text} {refusal.code or ''}".lower()
+    if _NO_MODEL.search(text):
+        return True
+    return refusal.status in _NO_ADDRESS and _OTHER_THINGS.search(text) is None
 
 
 def refusal_of(

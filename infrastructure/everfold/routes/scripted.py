@@ -193,6 +193,7 @@ def _check_budget(messages: Sequence[Mapping[str, Any]], budget: ImageBudget) ->
     except UnavoidableExcessError as error:
         raise LlmError(LlmFailure(str(error), FailureCode.CONTEXT_WINDOW_EXCEEDED)) from error
     if count:
-        text = f"{count} of {len(lengths) + len(staying)} image(s) must be omitted"
+        oldest = "oldest image" if count == 1 else f"{count} oldest images"
+        text = f"of {len(lengths) + len(staying)} the {oldest} must be omitted"
         code = FailureCode.IMAGE_OFFLOAD_REQUIRED
         raise LlmError(LlmFailure(text, code, offload_images=count))
