@@ -10,6 +10,7 @@ from everfold.cli import output
 from everfold.cli.describe import message_lines, plural
 from everfold.cli.options import Run, json_option, pass_run, reading_sessions, store_option
 from everfold.cli.reading import check_session, damage_at, decoded, load
+from everfold.cli.turns import is_interrupted, turn_record, turn_text
 from everfold.cli.visible import one_line
 from everfold.host.sessions import Sessions
 from everfold.llm.images import images, is_omitted
@@ -26,11 +27,13 @@ class Shown:
 
     Attributes:
         is_on_surface: whether it is a node as of the event asked for.
+        is_interrupted: whether it is an answer that broke off.
     """
 
     seq: int
     message: Json
     is_on_surface: bool = True
+    is_interrupted: bool = False
 
 
 @click.command("show")
@@ -72,7 +75,12 @@ def command(
         if as_json:
             output.document_with_list(fields, "messages", map(_record, chosen))
         else:
-            _print(loaded, chosen, original=original, request=request)
+            _head(loaded, original=original, request=request)
+            counted = _print(chosen)
+            output.say(counted if last is None else f"in what is shown here: {counted}")
+            told = turn_text(loaded) if at is None else None
+            if told is not None:
+                output.say(one_line(told))
 
 
 def _current(session: Session) -> Iterator[Shown]:
@@ -80,14 +88,15 @@ def _current(session: Session) -> Iterator[Shown]:
     for position, seq in enumerate(messages.seqs):
         with damage_at(session.id, seq):
             message = messages[position]
-        yield Shown(seq, message)
+        event = session.event(seq)
+        yield Shown(seq, message, is_interrupted=event is not None and is_interrupted(event.data))
 
 
 def _originals(sessions: Sessions, session: Session) -> Iterator[Shown]:
     nodes = frozenset(session.nodes)
 
     def read(row: Recorded) -> Shown:
-        return Shown(row.seq, message_of(row), row.seq in nodes)
+        return Shown(row.seq, message_of(row), row.seq in nodes, is_interrupted(row.data))
 
     if session.next_seq == 0:
         return
@@ -108,22 +117,26 @@ def _fields(session: Session, *, original: bool, request: int | None) -> dict[st
         "view": "original" if original else "model",
         "replaceGeneration": session.replace_generation,
         "contentGeneration": session.content_generation,
+        "lastTurn": turn_record(session),
     }
     return fields if request is None else {**fields, "request": request}
 
 
 def _record(shown: Shown) -> dict[str, Json]:
-    return {"seq": shown.seq, "message": shown.message, "onSurface": shown.is_on_surface}
+    record = {"seq": shown.seq, "message": shown.message, "onSurface": shown.is_on_surface}
+    return {**record, "interrupted": True} if shown.is_interrupted else record
 
 
-def _print(
-    session: Session, shown: Iterable[Shown], *, original: bool, request: int | None
-) -> None:
+def _head(session: Session, *, original: bool, request: int | None) -> None:
     when = f"at seq {session.next_seq - 1}" if session.next_seq else "no event yet"
     which = "every message as stored" if original else "what the model sees"
     if request is not None:
         which = f"what request {request} showed the model"
     output.say(f"{one_line(session.id)}, {when}: {which}")
+
+
+def _print(shown: Iterable[Shown]) -> str:
+    """Print messages, and return how many there were, with how many images."""
     count = kept = omitted = 0
     for each in shown:
         count += 1
@@ -133,13 +146,14 @@ def _print(
             kept += not is_omitted(image)
         _print_message(each)
     output.say()
-    output.say(f"{plural(count, 'message')}, {plural(kept, 'image')}, {omitted} omitted")
+    return f"{plural(count, 'message')}, {plural(kept, 'image')}, {omitted} omitted"
 
 
 def _print_message(shown: Shown) -> None:
     message = shown.message if isinstance(shown.message, dict) else {}
     hidden = "" if shown.is_on_surface else "  (hidden from the model)"
+    broken = "  (interrupted: the answer is not whole)" if shown.is_interrupted else ""
     output.say()
-    output.say(f"[{shown.seq}] {one_line(str(message.get('role')))}{hidden}")
+    output.say(f"[{shown.seq}] {one_line(str(message.get('role')))}{broken}{hidden}")
     for line in message_lines(message):
         output.say(f"    {line}")
