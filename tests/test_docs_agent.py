@@ -21,6 +21,7 @@ PRINTED = {
         "You said 'What is this?'; I see 1 image(s).\n",
         "At nine.\n['llm/retry', 'llm/retry-started']\n",
         "At nine. [completed]\n",
+        "turn/end aborted\n",
         "turn-open\nGood morning.\nGood morning.\n",
         "assistant/message ['system', 'user']\n"
         "assistant/message ['system', 'user', 'assistant', 'user']\n"

@@ -196,7 +196,9 @@ class Agent:
     ) -> AsyncGenerator[Live | Stored, None]:
         """Ask, and yield pieces of answers and stored events as they come.
 
-        Leaving the iteration early cancels the turn.
+        Leaving the iteration early cancels the turn. Inside `contextlib.aclosing(…)` that is done,
+        and the turn closed in the log, when the block is left; a `break` alone leaves it to the
+        event loop, which comes to it some time later.
 
         Raises:
             as `ask`
