@@ -6,6 +6,7 @@ from everfold.cli.edge import DONE, REFUSED
 from everfold.cli.options import Run, pass_run
 from everfold.cli.talk.beginning import Beginning
 from everfold.cli.talk.conversing import Conversation
+from everfold.cli.talk.going_on import going_on
 from everfold.cli.talk.host import is_interactive
 from everfold.cli.talk.lines import lines
 from everfold.cli.talk.wanting import Wanted, opened, talk_options
@@ -23,7 +24,7 @@ def command(run: Run, session: str | None, wanted: Wanted) -> int:
     """
     is_typed = is_interactive()
     with opened(run, wanted) as work:
-        beginning = Beginning(work, session)
+        beginning = Beginning(work, going_on(work, session))
         conversation = Conversation(run, beginning, is_typed, waiting=work.attached)
         conversation.talk = beginning.waiting()
         conversation.run(lines(work.ending, is_interactive=is_typed))

@@ -12,6 +12,7 @@ from everfold.cli.edge import DONE, INTERRUPTED, PARTLY, REFUSED
 from everfold.cli.options import Run, json_option, pass_run
 from everfold.cli.talk.asking import Talk, parts_of, result_record
 from everfold.cli.talk.beginning import agent_of
+from everfold.cli.talk.going_on import going_on
 from everfold.cli.talk.host import note
 from everfold.cli.talk.recording import MaybeRecorder
 from everfold.cli.talk.telling import Teller, failure_text
@@ -39,7 +40,7 @@ def command(
     with opened(run, wanted) as work:
         sessions = work.host.sessions
         content = parts_of(text, work.attached)
-        agent = agent_of(work, session, content)
+        agent = agent_of(work, going_on(work, session), content)
         session_id = agent.session_id
         talk = Talk(work.host, agent, work.runner, Teller(agent.cancel, is_quiet=as_json))
         first = sessions.load(session_id).next_seq

@@ -40,11 +40,14 @@ def model_options(command: F) -> F:
 
 
 def session_options(command: F) -> F:
-    """Give a command the options for new and for broken-off sessions."""
+    """Give a command the options for new, for newest and for broken-off sessions."""
     command = click.option(
         "--resume", is_flag=True, help="Close first what a crash left open in the session."
     )(command)
-    return click.option("--id", "new_id", metavar="NEW", help="Id of a new session.")(command)
+    command = click.option("--id", "new_id", metavar="NEW", help="Id of a new session.")(command)
+    return click.option(
+        "-c", "--continue", "goes_on", is_flag=True, help="Go on with the newest session."
+    )(command)
 
 
 def note(text: str) -> None:

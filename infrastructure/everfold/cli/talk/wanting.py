@@ -22,11 +22,16 @@ Command = Callable[..., int]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The options of a command that talks to a model, by their names."""
+    """The options of a command that talks to a model, by their names.
+
+    Attributes:
+        goes_on: whether to go on with the newest session.
+    """
 
     images: tuple[Path, ...]
     files: tuple[Path, ...]
     new_id: str | None
+    goes_on: bool
     resume: bool
     profile: str | None
     route: str | None
@@ -92,8 +97,9 @@ def opened(run: Run, wanted: Wanted) -> Iterator[Opened]:
         RecordingError: the recording is there already, or cannot be written.
     """
     recorder = recorder_for(wanted.record)
+    create = not wanted.goes_on
     with (
-        talking(run, wanted.store, wanted.profile, wrap=recorder.wrap) as host,
+        talking(run, wanted.store, wanted.profile, wrap=recorder.wrap, create=create) as host,
         asyncio.Runner() as runner,
         recorder.writing(host),
         told_to_end() as ending,
