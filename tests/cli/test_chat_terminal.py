@@ -119,6 +119,24 @@ def test_ctrl_c_at_the_prompt_drops_the_line_and_stays(tmp_path: Path, url: str)
     assert said == [[{"type": "text", "text": "hi"}]]
 
 
+def test_no_ctrl_c_at_the_prompt_is_missed_however_soon_after_a_key(
+    tmp_path: Path, url: str
+) -> None:
+    scripted(tmp_path)
+
+    with terminal("chat", "--store", url, cwd=tmp_path) as chat:
+        for _ in range(300):
+            chat.expect("> ")
+            chat.type("x", enter=False)
+            chat.expect("x")
+            chat.type(CTRL_C, enter=False)
+            chat.expect("[Ctrl-D or /quit leaves]")
+        leave(chat)
+        status = chat.end()
+
+    assert status == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_end_closes_the_turn_and_ends_the_chat(
     tmp_path: Path, url: str, number: signal.Signals

@@ -6,7 +6,7 @@ from contextlib import suppress
 from io import TextIOWrapper
 
 from everfold.cli.talk.host import note
-from everfold.cli.talk.signals import Ending
+from everfold.cli.talk.signals import Ending, kept_signals
 
 PROMPT = "> "
 _MORE = "… "
@@ -30,7 +30,10 @@ def _typed(ending: Ending) -> Iterator[str]:
     waiting: list[str] = []
     while True:
         try:
-            line = input(_MORE if waiting else PROMPT)
+            with kept_signals():
+                line = input(_MORE if waiting else PROMPT)
+            if ending.is_asked:
+                raise KeyboardInterrupt
         except EOFError:
             sys.stdout.write("\n")
             return
