@@ -1,4 +1,4 @@
-"""The Python of the pages on agents and plugins runs as printed, and prints what they say."""
+"""The Python of the pages on agents, plugins and reading runs as printed, and prints what they say."""
 
 import os
 import re
@@ -17,6 +17,7 @@ PRINTED = {
         "completed At nine.\n",
         "At nine.\n",
         "['anthropic', 'openai', 'local']\n",
+        "20 4\n",
         'Booked, at high water.\n{"metres":2.5}\n2 seats are booked\n',
         "You said 'What is this?'; I see 1 image(s).\n",
         "At nine.\n['llm/retry', 'llm/retry-started']\n",
@@ -26,6 +27,11 @@ PRINTED = {
         "assistant/message ['system', 'user']\n"
         "assistant/message ['system', 'user', 'assistant', 'user']\n"
         "compaction/request ['system', 'user', 'assistant', 'user']\n",
+    ],
+    "reading.md": [
+        "[1, 2]\n2 of 3\nharbour-7-at-ten Or at ten?\n['harbour-7', 'harbour-7-at-ten']\n",
+        "When does the ferry leave?\n['echo'] 0.00014\n3\n",
+        "True 1 ()\n",
     ],
     "plugins.md": ["completed\nerror\n{'tokens': 13}\n['acme/budget-stopped']\n"],
 }
