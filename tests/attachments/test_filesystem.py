@@ -213,3 +213,19 @@ def test_a_batch_that_the_store_cannot_keep_is_not_admitted(
         admit([png_source(), Source(b"note")], files, AdmissionLimits())
 
     assert list((files.root / "tmp").iterdir()) == []
+
+
+def test_a_folder_that_is_not_there_is_not_made_for_reading(tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailableError, match="there are no attachments at"):
+        FileAttachments(tmp_path / "none", create=False)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_opened_for_reading_has_what_was_put(files: FileAttachments) -> None:
+    id_ = files.put(b"x")
+
+    reading = FileAttachments(files.root, create=False)
+
+    assert reading.has(id_)
+    assert reading.read(id_) == b"x"

@@ -1,13 +1,13 @@
 """The audit: every view against the stored events, the first difference with its seq."""
 
 import zlib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import orjson
 import pytest
 
-from everfold.audit.auditing import audit, first_difference
+from everfold.audit.auditing import MissingImage, audit, first_difference
 from everfold.audit.walking import Step
 from everfold.host.sessions import Sessions
 from everfold.session.errors import SessionNotFoundError
@@ -15,7 +15,7 @@ from everfold.session.growing import Growing
 from everfold.session.ids import version_of
 from everfold.session.surface import Surface
 from tests.audit.damage import remove_row
-from tests.talks import talk, text, user
+from tests.talks import IMAGE, talk, text, user
 
 
 def surface_of(sessions: Sessions) -> Surface:
@@ -157,3 +157,34 @@ def test_another_generation_is_a_difference(sessions: Sessions) -> None:
 
     assert difference is not None
     assert difference.reason == "the view's content generation is 7, not 2"
+
+
+@dataclass
+class Held:
+    """A stand-in for a store of attachments: it has these."""
+
+    ids: set[str]
+
+    def has(self, attachment_id: str) -> bool:
+        return attachment_id in self.ids
+
+
+def test_a_shown_image_without_bytes_is_told_and_the_log_is_sound(sessions: Sessions) -> None:
+    sessions.create("pictures")
+    elsewhere = {"type": "image", "attachment": {"attachmentId": "https://elsewhere"}}
+    blocks = (text("look"), IMAGE, {"type": "image"}, elsewhere)
+    sessions.append_batch("pictures", (user("u", *blocks),))
+
+    report = audit(sessions, "pictures", attachments=Held(set()))
+
+    assert report.missing == (MissingImage(0, 0, IMAGE["attachment"]["attachmentId"]),)
+    assert report.is_sound
+
+
+def test_an_image_that_is_held_or_omitted_is_not_missing(sessions: Sessions) -> None:
+    talk(sessions)
+    sessions.append_batch("quay", (user("u-2", IMAGE),))
+    held = Held({IMAGE["attachment"]["attachmentId"]})
+
+    assert audit(sessions, "quay", attachments=held).missing == ()
+    assert [each.seq for each in audit(sessions, "quay", attachments=Held(set())).missing] == [14]

@@ -69,8 +69,8 @@ def test_people_get_a_table(run: Run, album: str) -> None:
 
     lines = outcome.out.splitlines()
     assert lines[0].split()[:3] == ["IMAGE", "STATE", "DECIDED"]
-    assert lines[1].split()[:5] == ["0:0", "omitted", "3", "image/offload", "a.png"]
-    assert lines[-1] == "4 in all, 2 shown to models, 1 omitted"
+    assert lines[1].split()[:6] == ["0:0", "omitted,", "missing", "3", "image/offload", "a.png"]
+    assert lines[-2] == "4 in all, 2 shown to models, 1 omitted, 4 missing"
 
 
 def test_an_omission_is_one_logged_decision_of_a_person(run: Run, album: str) -> None:

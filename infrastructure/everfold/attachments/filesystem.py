@@ -33,7 +33,11 @@ from everfold.attachments.files import (
 )
 from everfold.attachments.ids import PREFIX, AttachmentId, attachment_id, digest_of, id_of
 from everfold.attachments.ports import PAGE_SIZE, Sizes, Version, checked_key
-from everfold.session.errors import ForeignDatabaseError, SchemaVersionError
+from everfold.session.errors import (
+    ForeignDatabaseError,
+    SchemaVersionError,
+    StoreUnavailableError,
+)
 
 LAYOUT = 1
 _MARK = "everfold-attachments"
@@ -45,20 +49,25 @@ class FileAttachments:
     """An `AttachmentStore` in a folder, for one machine or a shared file system.
 
     Args:
-        root: the folder; made with mode 0700 if it does not exist.
+        root: the folder.
+        create: make it with mode 0700 if it does not exist; else nothing is written before a put.
 
     Raises:
         ForeignDatabaseError: the folder holds `objects` that everfold did not make.
         SchemaVersionError: a newer everfold made it.
-        StoreUnavailableError, StoreReadOnlyError: it cannot be used.
+        StoreUnavailableError, StoreReadOnlyError: it cannot be used, or is not there to be opened.
     """
 
-    def __init__(self, root: str | os.PathLike[str]) -> None:
+    def __init__(self, root: str | os.PathLike[str], *, create: bool = True) -> None:
         self._root = Path(root).absolute()
+        self._tmp = self._root / "tmp"
         with translated(self._root):
-            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._tmp = self._opened()
-            sweep(self._tmp)
+            if create:
+                self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._make_ours()
+            self._check_layout()
+            if create:
+                sweep(make_folder(self._root, "tmp"))
 
     @property
     def root(self) -> Path:
@@ -105,7 +114,8 @@ class FileAttachments:
 
     def has(self, attachment_id: str) -> bool:
         """As `AttachmentStore.has`."""
-        return any(path.is_file() for path in self._places(attachment_id))
+        with translated(self._root):
+            return any(path.is_file() for path in self._places(attachment_id))
 
     def delete(self, attachment_id: str) -> bool:
         """As `AttachmentStore.delete`."""
@@ -175,22 +185,28 @@ class FileAttachments:
             self._delete_versions(digest)
         raise AttachmentMissingError(original_id, str(self._root))
 
-    def _opened(self) -> Path:
+    def _make_ours(self) -> None:
         mark = self._root / _MARK
-        if not mark.exists():
-            # The mark comes first: whoever sees objects without it, seen in this order, is elsewhere.
-            if (self._root / "objects").exists() and not mark.exists():
-                raise ForeignDatabaseError(
-                    f"{self._root} holds 'objects' that everfold did not make; name another folder"
-                )
-            self._link(mark, b"%d\n" % LAYOUT, make_folder(self._root, "tmp"))
-        stored = read_file(mark)
+        if mark.exists():
+            return
+        # The mark comes first: whoever sees objects without it, seen in this order, is elsewhere.
+        if (self._root / "objects").exists() and not mark.exists():
+            raise ForeignDatabaseError(
+                f"{self._root} holds 'objects' that everfold did not make; name another folder"
+            )
+        self._link(mark, b"%d\n" % LAYOUT, make_folder(self._root, "tmp"))
+
+    def _check_layout(self) -> None:
+        mark = self._root / _MARK
+        try:
+            stored = read_file(mark)
+        except FileNotFoundError as error:
+            raise StoreUnavailableError(f"there are no attachments at {self._root}") from error
         if stored.strip() != b"%d" % LAYOUT:
             raise SchemaVersionError(
                 f"{mark} says layout {stored[:20]!r}, this program knows {LAYOUT}; "
                 "use a newer everfold"
             )
-        return make_folder(self._root, "tmp")
 
     def _entry(self, kind: str, digest: str) -> Path:
         return self._root / kind / digest[:2] / digest[2:4] / digest

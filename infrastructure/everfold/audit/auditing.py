@@ -1,12 +1,15 @@
 """The audit of a session: its stored events, folded anew, against every other way to see them."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Protocol
 
+from everfold.attachments.ids import AttachmentId
+from everfold.attachments.references import Holds, id_in
 from everfold.audit.walking import Effect, Finding, Step, Walk, rows_upto
+from everfold.llm.images import images, is_omitted
 from everfold.session.composition import Composition
 from everfold.session.derive import derive_event_message
 from everfold.session.detached import fold_surface
@@ -64,6 +67,20 @@ class ViewCheck:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingImage:
+    """An image that models are shown and whose bytes are not there.
+
+    Attributes:
+        seq: the node that shows it.
+        index: its place among the images of that message, from 0.
+    """
+
+    seq: int
+    index: int
+    attachment_id: AttachmentId
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """What an audit found.
 
@@ -73,6 +90,8 @@ class AuditReport:
         effects: how many events did what to the surface.
         node_count: nodes that the readable events come to.
         views: compared views; none if the walk did not reach the end.
+        missing: images without bytes, if attachments were given; none if the walk did not reach the
+            end. The log is sound without them.
     """
 
     session_id: str
@@ -84,6 +103,7 @@ class AuditReport:
     content_generation: int
     findings: tuple[Finding, ...]
     views: tuple[ViewCheck, ...]
+    missing: tuple[MissingImage, ...] = ()
 
     @property
     def is_sound(self) -> bool:
@@ -92,11 +112,16 @@ class AuditReport:
 
 
 def audit(
-    sessions: Hosted, session_id: str, *, on_step: Callable[[Step], None] | None = None
+    sessions: Hosted,
+    session_id: str,
+    *,
+    on_step: Callable[[Step], None] | None = None,
+    attachments: Holds | None = None,
 ) -> AuditReport:
     """Walk a session's stored events in order, fold them anew, and compare with the other views.
 
     Args:
+        attachments: where the images that models are shown should be; None looks for none.
         on_step: is told what each event did, as it is walked; up to the first unreadable one.
 
     Raises:
@@ -112,6 +137,7 @@ def audit(
             on_step(step)
     findings = list(walk.findings)
     views = _compared(sessions, walk, findings) if walk.is_complete else []
+    missing = _missing(walk.surface, attachments) if walk.is_complete and attachments else ()
     return AuditReport(
         session_id=session_id,
         event_count=walk.event_count,
@@ -122,7 +148,19 @@ def audit(
         content_generation=walk.surface.content_generation,
         findings=tuple(findings),
         views=tuple(views),
+        missing=tuple(missing),
     )
+
+
+def _missing(surface: Surface, held: Holds) -> Iterator[MissingImage]:
+    surface.events.prefetch(surface.nodes)
+    for seq in surface.nodes:
+        message = _message(surface, seq)
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for index, image in enumerate(images(content if isinstance(content, list) else ())):
+            id_ = id_in(image.get("attachment"))
+            if id_ is not None and not is_omitted(image) and not held.has(id_):
+                yield MissingImage(seq, index, id_)
 
 
 def _compared(sessions: Hosted, walk: Walk, findings: list[Finding]) -> list[ViewCheck]:

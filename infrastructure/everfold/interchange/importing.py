@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from everfold.attachments.ids import AttachmentId
+from everfold.attachments.references import referred
 from everfold.interchange.errors import ImportRefusedError
 from everfold.interchange.limits import DEFAULT_LIMITS, ImportLimits
 from everfold.interchange.lines import Readable, Source, pieces_of
@@ -31,12 +33,14 @@ class ImportResult:
         event_count: events of the log, the header not counted.
         warnings: what was tolerated, such as a torn last line.
         replaced: invalid text that a repair replaced.
+        attachments: those that the session refers to, whose bytes no file holds.
     """
 
     session_id: SessionId
     event_count: int
     warnings: tuple[str, ...] = ()
     replaced: tuple[Replaced, ...] = ()
+    attachments: tuple[AttachmentId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,11 @@ def import_session(
     except SessionExistsError as error:
         raise ImportRefusedError.of(error, line=1) from error
     return ImportResult(
-        adopted.session.id, len(rows) - 1, tuple(reader.warnings), tuple(reader.replaced)
+        adopted.session.id,
+        len(rows) - 1,
+        tuple(reader.warnings),
+        tuple(reader.replaced),
+        tuple(referred(rows)),
     )
 
 

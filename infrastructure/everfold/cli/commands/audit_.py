@@ -1,19 +1,22 @@
 """`everfold audit`: is what is stored whole, and does every view of it agree?"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import click
 
-from everfold.audit.auditing import AuditReport, Difference, ViewCheck, audit
+from everfold.audit.auditing import AuditReport, Difference, MissingImage, ViewCheck, audit
 from everfold.audit.walking import Finding, Step
 from everfold.cli import output
 from everfold.cli.describe import plural
 from everfold.cli.edge import DONE, PARTLY, REFUSED
+from everfold.cli.holding import Holding, holding
 from everfold.cli.options import Run, json_option, pass_run, reading_sessions, store_option
 from everfold.cli.reading import check_session
 from everfold.cli.visible import one_line
 from everfold.host.sessions import Sessions
 from everfold.session.frozen import Json
+
+_MOST_NAMED = 5
 
 
 @click.command("audit")
@@ -31,18 +34,22 @@ def command(
     """Fold the stored events of SESSION anew, one by one, and compare with every other view.
 
     Each row is decoded, encoded again and judged by the rules of its type. Exit code 1 if something
-    is wrong; with --all 3 if some sessions are sound and some are not.
+    is wrong; with --all 3 if some sessions are sound and some are not. Images that models are shown
+    and whose bytes are not there are noted; the log is sound without them.
     """
     if is_all == (session is not None):
         raise click.UsageError("name one session, or say --all")
-    with reading_sessions(run.url(store)) as sessions:
+    url = run.url(store)
+    with reading_sessions(url) as sessions, holding(url) as held:
         if session is None:
-            return _audit_all(sessions, as_json=as_json)
+            return _audit_all(sessions, held, as_json=as_json)
         check_session(sessions.store, session)
-        return _audit_one(sessions, session, as_json=as_json, all_steps=steps)
+        return _audit_one(sessions, held, session, as_json=as_json, all_steps=steps)
 
 
-def _audit_one(sessions: Sessions, session_id: str, *, as_json: bool, all_steps: bool) -> int:
+def _audit_one(
+    sessions: Sessions, held: Holding, session_id: str, *, as_json: bool, all_steps: bool
+) -> int:
     taken: list[Step] = []
 
     def keep(step: Step) -> None:
@@ -53,26 +60,26 @@ def _audit_one(sessions: Sessions, session_id: str, *, as_json: bool, all_steps:
         if all_steps or step.effect in ("hid", "changed"):
             output.say(step_text(step))
 
-    report = audit(sessions, session_id, on_step=keep if as_json else say)
+    report = audit(sessions, session_id, on_step=keep if as_json else say, attachments=held)
     if as_json:
         record = report_record(report)
         output.document(
             {**record, "steps": list(map(_step_record, taken))} if all_steps else record
         )
     else:
-        _say_report(report)
+        _say_report(report, held)
     return DONE if report.is_sound else REFUSED
 
 
-def _audit_all(sessions: Sessions, *, as_json: bool) -> int:
+def _audit_all(sessions: Sessions, held: Holding, *, as_json: bool) -> int:
     sound: list[bool] = []
     with output.progress("auditing", None) as advance:
-        reports = _reports(sessions, sound, advance)
+        reports = _reports(sessions, held, sound, advance)
         if as_json:
             output.document_with_list({}, "sessions", map(report_record, reports))
         else:
             for report in reports:
-                _say_report(report, is_short=True)
+                _say_report(report, held, is_short=True)
     if not as_json:
         output.say(f"{plural(len(sound), 'session')} audited, {sound.count(False)} not sound")
     if all(sound):
@@ -81,10 +88,10 @@ def _audit_all(sessions: Sessions, *, as_json: bool) -> int:
 
 
 def _reports(
-    sessions: Sessions, sound: list[bool], advance: Callable[[], None]
+    sessions: Sessions, held: Holding, sound: list[bool], advance: Callable[[], None]
 ) -> Iterator[AuditReport]:
     for summary in sessions.summaries():
-        report = audit(sessions, summary.stream_id)
+        report = audit(sessions, summary.stream_id, attachments=held)
         sound.append(report.is_sound)
         advance()
         yield report
@@ -102,12 +109,14 @@ def step_text(step: Step) -> str:
     return f"{step.seq:>6}  {one_line(step.type):<18}  {one_line(told[step.effect])}"
 
 
-def _say_report(report: AuditReport, *, is_short: bool = False) -> None:
+def _say_report(report: AuditReport, held: Holding, *, is_short: bool = False) -> None:
     verdict = "sound" if report.is_sound else "NOT SOUND"
     read = plural(report.event_count, "event")
     if report.event_count < report.stored_count:
         read = f"{report.event_count} of {report.stored_count} events readable"
     output.say(f"{one_line(report.session_id)}: {verdict}, {read}")
+    if report.missing:
+        output.say(f"  note: {_missing_text(report.missing, held)}")
     if is_short and report.is_sound:
         return
     counts = ", ".join(f"{count} {effect}" for effect, count in report.effects.items())
@@ -120,6 +129,13 @@ def _say_report(report: AuditReport, *, is_short: bool = False) -> None:
     for view in report.views:
         if view.difference is not None:
             output.say(f"  {view_text(view.name, view.difference)}")
+
+
+def _missing_text(missing: Sequence[MissingImage], held: Holding) -> str:
+    count = plural(len(missing), "image")
+    shown = ", ".join(f"{each.seq}:{each.index}" for each in missing[:_MOST_NAMED])
+    more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+    return f"the log shows models {count} without bytes ({shown}{more}): {held.told(len(missing))}"
 
 
 def finding_text(finding: Finding) -> str:
@@ -136,7 +152,7 @@ def view_text(name: str, difference: Difference) -> str:
 
 def report_record(report: AuditReport) -> dict[str, Json]:
     """Return a report as JSON (docs/cli.md)."""
-    return {
+    record: dict[str, Json] = {
         "session": report.session_id,
         "sound": report.is_sound,
         "events": report.event_count,
@@ -151,6 +167,12 @@ def report_record(report: AuditReport) -> dict[str, Json]:
         ],
         "views": [_view_record(view) for view in report.views],
     }
+    if report.missing:
+        record["missing"] = [
+            {"image": f"{each.seq}:{each.index}", "attachmentId": each.attachment_id}
+            for each in report.missing
+        ]
+    return record
 
 
 def _view_record(view: ViewCheck) -> dict[str, Json]:

@@ -3,6 +3,7 @@
 import click
 
 from everfold.cli import output
+from everfold.cli.holding import holding
 from everfold.cli.options import Run, json_option, pass_run, reading_sessions, store_option
 from everfold.cli.reading import check_session
 from everfold.cli.talk.choosing import COLUMNS, SPARE, listed, record, row, totals
@@ -17,16 +18,19 @@ def command(run: Run, session: str, store: str | None, as_json: bool) -> None:
     """List the images of SESSION: where each is, its state, and which event decided that.
 
     `retained` ones are shown to models, `omitted` ones are not; `output` ones were made by a model
-    and are never omitted. `everfold omit` and `everfold bring-back` take them as SEQ:INDEX.
+    and are never omitted; of a `missing` one the bytes are not there. `everfold omit` and
+    `everfold bring-back` take them as SEQ:INDEX.
     """
-    with reading_sessions(run.url(store)) as sessions:
+    url = run.url(store)
+    with reading_sessions(url) as sessions, holding(url) as held:
         check_session(sessions.store, session)
-        found = listed(sessions, session)
+        found = listed(sessions, session, held)
     if as_json:
-        images = [record(each, by) for each, by in found]
-        output.document({"session": session, "images": images})
+        output.document({"session": session, "images": list(map(record, found))})
         return
     if found:
-        rows = (row(each, by) for each, by in found)
-        output.table(COLUMNS, rows, spare=SPARE, is_cut=True)
-    output.say(f"{totals(found)}")
+        output.table(COLUMNS, map(row, found), spare=SPARE, is_cut=True)
+    output.say(totals(found))
+    missing = sum(image.is_missing for image in found)
+    if missing:
+        output.say(f"missing: {held.told(missing)}")

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from everfold.attachments.references import Holds
 from everfold.cli import output
 from everfold.cli.describe import plural
 from everfold.cli.edge import DONE, PARTLY, REFUSED
+from everfold.cli.holding import Holding, holding
 from everfold.cli.options import (
     Run,
     check_lasting,
@@ -18,12 +20,15 @@ from everfold.cli.options import (
     store_option,
     writing_sessions,
 )
-from everfold.cli.visible import one_line
+from everfold.cli.visible import one_line, visible
 from everfold.host.sessions import Sessions
 from everfold.interchange.errors import ImportRefusedError
 from everfold.interchange.folders import FileReport, import_folder
 from everfold.interchange.importing import ImportResult, import_session
 from everfold.session.frozen import Json
+
+_MOST_NAMED = 3
+_SHOWN_ID = len("sha256:") + 12
 
 
 @click.command("import")
@@ -46,8 +51,8 @@ def command(
     """Store the sessions of files and folders; `-` is standard input, and a pipe is a file.
 
     Files are JSONL, plain or compressed with Zstandard: `gunzip -c s.jsonl.gz | everfold import -`
-    for others. Every file is checked completely before anything of it is stored. Exit code 0 if all were
-    imported, 3 if some, 1 if none.
+    for others. Every file is checked completely before anything of it is stored. Attachments are in
+    no file: those that are not there are named. Exit code 0 if all were imported, 3 if some, 1 if none.
     """
     if session_id is not None and (len(paths) != 1 or any(path.is_dir() for path in paths)):
         raise click.UsageError("--id goes with exactly one file")
@@ -55,13 +60,14 @@ def command(
     url = run.url(store)
     check_lasting(url)
     reports: list[FileReport] = []
-    with writing_sessions(url, create=True) as sessions:
+    with holding(url) as held, writing_sessions(url, create=True) as sessions:
         for report in _reports(sessions, paths, repair, session_id):
             reports.append(report)
             if not as_json:
                 _say(report)
-    if as_json:
-        output.document({"files": list(map(_record, reports))})
+                _warn(report, held)
+        if as_json:
+            output.document({"files": [_record(report, held) for report in reports]})
     return _status(reports, paths)
 
 
@@ -130,6 +136,22 @@ def _say(report: FileReport) -> None:
         output.say(f"skipped   {path}: {one_line(str(report.superseded_by))} is newer")
 
 
+def _missing(result: ImportResult, held: Holds) -> list[str]:
+    return [id_ for id_ in result.attachments if not held.has(id_)]
+
+
+def _warn(report: FileReport, held: Holding) -> None:
+    """Say on standard error which attachments of an imported session are not there."""
+    missing = [] if report.result is None else _missing(report.result, held)
+    if not missing or report.result is None:
+        return
+    shown = ", ".join(id_[:_SHOWN_ID] for id_ in missing[:_MOST_NAMED])
+    more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+    count = plural(len(missing), "attachment")
+    text = f"session {report.result.session_id!r} refers to {count} that it was stored without: "
+    click.echo(visible(f"everfold: {text}{shown}{more}; {held.told(len(missing))}"), err=True)
+
+
 def _count(result: ImportResult) -> str:
     return plural(result.event_count, "event")
 
@@ -140,7 +162,7 @@ def _notes(result: ImportResult) -> Iterator[str]:
         yield f"replaced: line {each.line}, {each.path}, {plural(each.count, 'character')}"
 
 
-def _record(report: FileReport) -> dict[str, Json]:
+def _record(report: FileReport, held: Holding) -> dict[str, Json]:
     record: dict[str, Json] = {"path": str(report.path)}
     if report.result is not None:
         result = report.result
@@ -149,6 +171,9 @@ def _record(report: FileReport) -> dict[str, Json]:
             "warnings": list(result.warnings),
             "replaced": list(map(asdict, result.replaced)),
         }
+        missing = _missing(result, held)
+        if missing:
+            record["missingAttachments"] = {"place": held.place, "ids": missing}
     elif report.refusal is not None:
         error = report.refusal
         record["error"] = {"code": error.code, "message": str(error), "line": error.line}

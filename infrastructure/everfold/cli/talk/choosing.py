@@ -1,10 +1,12 @@
 """Naming images of a session: `SEQ:INDEX`, and listing all of them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import click
 
+from everfold.attachments.references import Holds, is_missing
 from everfold.cli.describe import size
 from everfold.host.sessions import Sessions
 from everfold.projections.image_offload.decisions import DECISIONS, Occurrence, occurrences
@@ -41,8 +43,25 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def listed(sessions: Sessions, session_id: str) -> list[tuple[Occurrence, str | None]]:
-    """Return every image on the surface, with the type of the event that decided its state.
+@dataclass(frozen=True, slots=True)
+class ListedImage:
+    """One image on the surface.
+
+    Attributes:
+        decided_by: the type of the event that decided its state; None if nobody decided anything.
+        is_missing: its bytes are not there.
+    """
+
+    found: Occurrence
+    decided_by: str | None
+    is_missing: bool
+
+
+def listed(sessions: Sessions, session_id: str, held: Holds) -> list[ListedImage]:
+    """Return every image on the surface.
+
+    Args:
+        held: where its bytes should be.
 
     Raises:
         SessionError: there is no such session, or it cannot be read here.
@@ -51,22 +70,22 @@ def listed(sessions: Sessions, session_id: str) -> list[tuple[Occurrence, str | 
     decisions = [event for event in sessions.log(session_id) if event.type in DECISIONS]
     types = {event.seq: event.type for event in decisions}
     return [
-        (
+        ListedImage(
             each,
             None if each.decided_by is None else types.get(each.decided_by, "the message itself"),
+            is_missing({"attachment": each.attachment}, held),
         )
         for each in occurrences(session, decisions)
     ]
 
 
-def row(found: Occurrence, by: str | None) -> tuple[str, ...]:
+def row(image: ListedImage) -> tuple[str, ...]:
     """Return an image as a row of a table."""
-    attachment = found.attachment
-    decided = "-" if by is None else f"{found.decided_by} {by}"
+    found, attachment = image.found, image.found.attachment
     return (
         f"{found.seq}:{found.index}",
-        found.state,
-        decided,
+        f"{found.state}, missing" if image.is_missing else found.state,
+        "-" if image.decided_by is None else f"{found.decided_by} {image.decided_by}",
         str(attachment.get("name", "-")),
         str(attachment.get("mediaType", "-")),
         f"{attachment.get('width', '?')}x{attachment.get('height', '?')}",
@@ -75,20 +94,26 @@ def row(found: Occurrence, by: str | None) -> tuple[str, ...]:
     )
 
 
-def record(found: Occurrence, by: str | None) -> dict[str, Json]:
+def record(image: ListedImage) -> dict[str, Json]:
     """Return an image as JSON."""
-    decided = None if by is None else {"seq": found.decided_by, "type": by}
-    return {
+    found, by = image.found, image.decided_by
+    shown: dict[str, Json] = {
         "image": f"{found.seq}:{found.index}",
         "seq": found.seq,
         "index": found.index,
         "state": found.state,
-        "decidedBy": decided,
+        "decidedBy": None if by is None else {"seq": found.decided_by, "type": by},
         "attachment": dict(found.attachment),
     }
+    return {**shown, "missing": True} if image.is_missing else shown
 
 
-def totals(found: Iterable[tuple[Occurrence, str | None]]) -> str:
+def totals(images: Sequence[ListedImage]) -> str:
     """Return how many images there are in which state."""
-    states = [each.state for each, _ in found]
-    return f"{len(states)} in all, {states.count('retained')} shown to models, {states.count('omitted')} omitted"
+    states = [image.found.state for image in images]
+    missing = sum(image.is_missing for image in images)
+    said = (
+        f"{len(states)} in all, {states.count('retained')} shown to models, "
+        f"{states.count('omitted')} omitted"
+    )
+    return f"{said}, {missing} missing" if missing else said

@@ -17,6 +17,7 @@ from everfold.cli.talk.choosing import COLUMNS, SPARE, chosen, listed, row, tota
 from everfold.cli.talk.compacting import compact, outcome_text
 from everfold.cli.talk.host import note
 from everfold.cli.talk.recording import MaybeRecorder
+from everfold.cli.talk.targets import check_images
 from everfold.cli.talk.telling import failure_text
 from everfold.profiles.opening import OpenProfile
 from everfold.projections.image_offload.bring_back import TYPE as BRING_BACK
@@ -130,10 +131,11 @@ class Conversation:
         note(f"{attachments_text(self.waiting)} with the next message")
 
     def _images(self, _: str) -> None:
-        found = listed(self._host.sessions, self.talk.agent.session_id) if self.talk else []
+        host = self._host
+        session_id = self.talk.agent.session_id if self.talk else None
+        found = listed(host.sessions, session_id, host.attachments) if session_id else []
         if found:
-            rows = (row(each, by) for each, by in found)
-            output.table(COLUMNS, rows, spare=SPARE, is_cut=True)
+            output.table(COLUMNS, map(row, found), spare=SPARE, is_cut=True)
         output.say(totals(found))
 
     def _decide(self, type_: str, rest: str) -> None:
@@ -142,6 +144,7 @@ class Conversation:
             raise click.UsageError("name images as /images lists them, for instance 5:0")
         if self.talk is None:
             raise click.UsageError("nothing was said yet, so there is no image to decide about")
+        check_images(self._host.sessions.load(self.talk.agent.session_id), wanted)
         targets = [{"seq": seq, "imageIndexes": sorted(wanted[seq])} for seq in wanted]
         self._append(type_, {"targets": targets})
 
