@@ -84,7 +84,7 @@ def test_c8_what_is_before_the_damage_is_exported_and_imported(
     saved = run("import", str(file), "--store", quay, "--id", "saved")
 
     assert (whole.status, beyond.status) == (1, 1)
-    assert "14 is not a whole number in 0..13" in beyond.err
+    assert "--at 14: the session has events 0 to 13" in beyond.err
     assert prefix.out == f"quay: 8 events to {file}\n"
     assert saved.out == f"imported  {file}: saved, 8 events\n"
 

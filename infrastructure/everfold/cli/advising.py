@@ -24,8 +24,28 @@ _ADVICE: Mapping[str, Callable[[Any], str | None]] = {
 """By the code of the error; a module of the library is not loaded for it."""
 
 
+def _beyond(error: Any) -> str:
+    if error.last < 0:
+        return f"--at {error.boundary}: the session has no event yet"
+    return f"--at {error.boundary}: the session has events 0 to {error.last}"
+
+
+def _inside(error: Any) -> str:
+    where = f"events 0 to {error.boundary} end inside the turn that starts at seq {error.seq}"
+    ends = "`everfold log SESSION --type turn/end` shows where turns end"
+    if error.seq == 0:
+        return f"{where}, and nothing is before it; copy up to the end of a turn: {ends}"
+    return f"{where}; `--at {error.seq - 1}` copies what is before it; {ends}"
+
+
+_WORDS: Mapping[str, Callable[[Any], str]] = {"fork-boundary": _beyond, "fork-open-turn": _inside}
+"""By the code of the error: all that is said, in the words of an option."""
+
+
 def message_of(error: SessionError) -> str:
     """Return an error's message with advice for the command line."""
+    if error.code in _WORDS:
+        return _WORDS[error.code](error)
     told = _ADVICE.get(error.code)
     if told is None or not hasattr(error, "session_id"):
         return str(error)

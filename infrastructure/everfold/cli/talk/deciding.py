@@ -6,6 +6,7 @@ from everfold.cli import output
 from everfold.cli.options import Run, writing_sessions
 from everfold.cli.reading import check_session
 from everfold.cli.talk.choosing import chosen
+from everfold.cli.talk.targets import check_images
 from everfold.host.access import HostedSession
 from everfold.session.access import SessionAccess
 from everfold.session.events import Origin, Recorded
@@ -27,6 +28,7 @@ def decide(
     wanted = chosen(words)
     with writing_sessions(run.url(store)) as sessions:
         check_session(sessions.store, session)
+        check_images(sessions.load(session), wanted)
         return decision(HostedSession(sessions, session, USER), wanted)
 
 
