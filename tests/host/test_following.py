@@ -30,6 +30,11 @@ def test_a_type_that_needs_escaping_is_followed_by_its_plain_name(sessions: Sess
     assert (found.event.type, found.event.data) == ("acme/how?", {"n": 1})
 
 
+def test_one_type_that_is_no_list_is_refused_and_not_waited_for(sessions: Sessions) -> None:
+    with pytest.raises(TypeError, match=r"give a list: types=\['session/title'\]"):
+        sessions.subscribe(types="session/title")
+
+
 def test_a_type_that_no_event_can_have_is_not_waited_for(sessions: Sessions) -> None:
     with pytest.raises(LosslessError, match="type is not valid Unicode"):
         sessions.subscribe(types=["acme/\ud800"])

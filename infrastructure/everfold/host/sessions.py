@@ -30,6 +30,7 @@ from everfold.session.ports import Notification, SessionStore, StreamSummary
 from everfold.session.repair import closers
 from everfold.session.session import Decision, Session
 from everfold.session.session_header import FORMAT_VERSION
+from everfold.store.texts import check_several
 
 log = logging.getLogger("everfold.host")
 
@@ -360,7 +361,11 @@ class Sessions:
         Args:
             after: the position of the last event that was seen; 0 for the beginning.
             types: the event types to be told of, ignorable or not; all, and headers, if none.
+
+        Raises:
+            TypeError: `types` is one text and no list.
         """
+        check_several("types", types)
         return self.store.subscribe(after=after, topics=topics_of(*types))
 
     def snapshot(self, wanted_id: str) -> None:

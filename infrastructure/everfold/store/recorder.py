@@ -27,7 +27,7 @@ from everfold.session.errors import (
 from everfold.session.events import Recorded
 from everfold.store.backend import Backend, GlobalRow, runs_of
 from everfold.store.session_store import DatabaseSessionStore
-from everfold.store.texts import check_texts
+from everfold.store.texts import check_several, check_texts
 
 T = TypeVar("T")
 
@@ -89,6 +89,7 @@ class StoreRecorder(ApplicationRecorder):
         inclusive_of_start: bool = True,
     ) -> Sequence[Notification]:
         """Return rows of the global order; none that a later commit could still precede."""
+        check_several("topics", topics)
         after = (start or 0) - (1 if inclusive_of_start and start is not None else 0)
         settled = self.last_position()
         upto = settled if stop is None else min(stop, settled)

@@ -30,7 +30,7 @@ from everfold.store.mapper import SessionMapper
 from everfold.store.rows import ascending, checked, descending_pages, unchecked
 from everfold.store.settling import refused, stored_positions
 from everfold.store.subscription import LogFollowing, NotificationStream
-from everfold.store.texts import check_texts
+from everfold.store.texts import check_several, check_texts
 
 _STREAM_PAGE = 200
 _LOG_PAGE = 5000
@@ -200,6 +200,7 @@ class DatabaseSessionStore:
         self, stream_id: str, topics: Sequence[str], *, upto: int | None = None
     ) -> Recorded | None:
         """Return the newest row with one of these topics, up to a version."""
+        check_several("topics", topics)
         check_texts(stream_id, *topics)
         row = None
         rest = [topic for topic in topics if topic != CREATED_TOPIC]
@@ -305,6 +306,7 @@ class DatabaseSessionStore:
 
     def follow(self, after: int, topics: Sequence[str]) -> LogFollowing:
         """Follow the rows of the global order; it ends when the store is closed."""
+        check_several("topics", topics)
         check_texts(*topics)
         following = LogFollowing(self.backend, after, topics)
         self._followings.add(following)
@@ -314,6 +316,7 @@ class DatabaseSessionStore:
         self, *, after: int = 0, limit: int | None = None, topics: Sequence[str] = ()
     ) -> Sequence[Notification]:
         """Return what is stored after a position of the global order, without waiting."""
+        check_several("topics", topics)
         check_texts(*topics)
         end = self._call(self.backend.last_position)
         found: list[Notification] = []

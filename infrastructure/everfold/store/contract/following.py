@@ -1,6 +1,9 @@
 """The contract of the global order: `read_all` and `subscribe`, within one open store."""
 
 import threading
+from collections.abc import Callable
+
+import pytest
 
 from everfold.session.ports import Notification, SessionStore
 from everfold.store.contract.base import ContractPart
@@ -81,6 +84,16 @@ class SubscribeContract(ContractPart):
             seen = follower.wait_for(2)
 
         assert [n.event.originator_version for n in seen] == [3, 4]
+
+    def test_one_topic_that_is_no_list_is_refused(self, store: SessionStore) -> None:
+        uses: list[Callable[[], object]] = [
+            lambda: store.subscribe(topics="t/x"),
+            lambda: store.read_all(topics="t/x"),
+            lambda: store.last_of("a", "t/x"),
+        ]
+        for use in uses:
+            with pytest.raises(TypeError, match=r"give a list: topics=\['t/x'\]"):
+                use()
 
     def test_a_subscription_gives_the_asked_topics_alone(self, store: SessionStore) -> None:
         store.append([row("a", 1), row("a", 2, type_="t/x"), row("a", 3)])
