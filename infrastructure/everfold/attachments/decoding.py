@@ -8,6 +8,8 @@ from typing import Literal
 
 from PIL import Image, ImageCms, ImageFile, ImageOps
 
+from everfold.attachments.quiet import quiet
+
 PNG, JPEG, WEBP, GIF = "image/png", "image/jpeg", "image/webp", "image/gif"
 KEPT_TYPES = frozenset((PNG, JPEG, WEBP, GIF))
 """The types that an image reference may have."""
@@ -97,8 +99,9 @@ class Decoded:
     is_lossless: bool
 
 
+@quiet()
 def decode(data: bytes, limits: DecodeLimits) -> Decoded:
-    """Decode the first frame completely.
+    """Decode the first frame completely; what Pillow warns of is shown to nobody.
 
     Raises:
         ImageFaultError: not an image, damaged, or over a limit.
@@ -139,7 +142,7 @@ def _opened(data: bytes) -> ImageFile.ImageFile:
     formats = [name for name in _TYPES if name in Image.OPEN]
     try:
         return Image.open(io.BytesIO(data), formats=formats)
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+    except Image.DecompressionBombError as error:
         raise ImageFaultError(
             "pixels",
             f"it would decode to too many pixels ({error}; see PIL.Image.MAX_IMAGE_PIXELS)",

@@ -18,6 +18,7 @@ from everfold.attachments.decoding import (
     ImageFaultError,
     decode,
 )
+from everfold.attachments.quiet import quiet
 
 QUALITY = 90
 _LOWER_QUALITIES = (80, 70, 60)
@@ -70,6 +71,7 @@ class _Encoded:
     size: tuple[int, int]
 
 
+@quiet()
 def render(data: bytes, bounds: Bounds, limits: DecodeLimits) -> Rendered:
     """Return the image within `bounds`; the same input gives the same bytes.
 
