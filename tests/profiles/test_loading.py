@@ -161,7 +161,11 @@ def test_a_folder_without_a_profile_names_no_store(tmp_path: Path) -> None:
         ("route = 'b'\n" + ROUTE, "has no route 'b'; its routes: scripted"),
         (ROUTE + ROUTE.replace("scripted]", "b]"), "has 2 routes: say which one is asked"),
         ("store = 1\n" + ROUTE, "store: Input should be a valid string"),
-        (ROUTE + "[retry]\nmax_retries = -1\n", "max_retries is -1; it must be a number above 0"),
+        (
+            ROUTE + "[retry]\nmax_retries = -1\n",
+            "max_retries is -1; it must be a number that is 0 or more",
+        ),
+        (ROUTE + "[agent]\nsteps = 0\n", "steps is 0; it must be a number above 0"),
         (ROUTE + "[agent]\ngrace_s = nan\n", "grace_s is nan; it must be a number"),
         (ROUTE + "temperature = nan\n", "temperature: Input should be a finite number"),
         ("routes = 3\n", "routes: Input should be a valid"),

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -105,6 +106,8 @@ def check_table(settings: type[RouteSettings], table: Table, where: str) -> None
         )
     allowed = {*names_of(settings), *_CALL, "adapter", "headers_env"} - _OURS
     check_keys(table, allowed, where)
+    if table.get("base_url") is not None:
+        _check_url(table["base_url"], where)
     limits = table.get("limits")
     if isinstance(limits, Mapping):
         check_keys(limits, {*names_of(RouteLimits), "models"}, f"{where}, limits")
@@ -114,6 +117,20 @@ def check_table(settings: type[RouteSettings], table: Table, where: str) -> None
                 f"{where} holds the header {name!r}; name the environment variable that has it, as "
                 f"headers_env = {{ {name} = 'VARIABLE' }}"
             )
+
+
+def _check_url(base_url: Any, where: str) -> None:
+    """Refuse what no request can be sent to; the text is not shown, it may hold a password."""
+    try:
+        parts = urlsplit(base_url) if isinstance(base_url, str) else urlsplit("")
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ProfileError(
+            f"{where}: base_url is no URL of a server; it begins with https:// or http://, and a "
+            "host follows"
+        )
 
 
 def check_profile(profile: Profile) -> None:

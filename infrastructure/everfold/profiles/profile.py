@@ -185,4 +185,5 @@ def _check_numbers(table: Table, where: str) -> None:
     for key, value in table.items():
         may_be_zero = key in ("max_retries", "base_ms", "cap_ms", "patience_ms", "gather_s")
         if not math.isfinite(value) or value < 0 or (value == 0 and not may_be_zero):
-            raise ProfileError(f"{where}: {key} is {value}; it must be a number above 0")
+            least = "that is 0 or more" if may_be_zero else "above 0"
+            raise ProfileError(f"{where}: {key} is {value}; it must be a number {least}")

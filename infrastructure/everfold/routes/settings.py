@@ -10,8 +10,8 @@ from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.routes.limits import Limits
 from everfold.routes.patience import Timeouts
 
-_NO_KEY = "no-key"
-"""Sent to servers that want no key, since the SDKs want one."""
+NO_KEY = "everfold-has-no-key"
+"""Given to the SDKs where there is no key, since they want one; it is never sent (`transports`)."""
 
 _SHORTEST_SECRET = 8
 """Shorter words of a header are no secrets, and hiding them would garble what providers say."""
@@ -64,14 +64,14 @@ class RouteSettings(BaseModel):
         return os.environ.get(self.api_key_env, "").strip() or None
 
     def wire_key(self) -> str:
-        """Return the key as it is sent; a server of one's own may want none.
+        """Return the key as an SDK is given it: `NO_KEY` for a server of one's own that wants none.
 
         Raises:
             LlmError: AUTH if the vendor's server would get no key, or no header can hold this one.
         """
         key, named = self.key(), self.api_key_env or "api_key"
         if key is None and self.base_url is not None:
-            return _NO_KEY
+            return NO_KEY
         if key is None:
             text = f"route {self.provider!r} has no API key; set {named}"
             raise LlmError(LlmFailure(text, FailureCode.AUTH))
