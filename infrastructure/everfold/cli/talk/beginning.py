@@ -1,12 +1,13 @@
 """Beginning a session: a new one is stored with the first word, so that none is left empty."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everfold.agent import wishes
 from everfold.agent.agent import Agent
 from everfold.agent.content import Part, content_of
 from everfold.agent.inputs import USER
+from everfold.agent.settings import AgentSettings
 from everfold.cli.talk.asking import Talk
 from everfold.cli.talk.host import check_choice, note, session_of
 from everfold.cli.talk.telling import Teller
@@ -14,11 +15,7 @@ from everfold.cli.talk.wanting import Opened
 from everfold.host.sessions import Sessions
 from everfold.profiles.opening import OpenProfile
 from everfold.session.deciding import AppendEvent, message
-from everfold.session.session import Session
-from everfold.session.session_header import FORMAT_VERSION
-
-_UNNAMED = "session-0"
-"""Stands for the id of a session that has none yet; ids are counted from 1."""
+from everfold.store.urls import open_store
 
 
 def opening(host: OpenProfile, content: Sequence[Part]) -> list[AppendEvent]:
@@ -44,20 +41,26 @@ def agent_of(work: Opened, named: str | None, content: Sequence[Part]) -> Agent:
     Raises:
         SessionError: session, id, profile or content cannot be used; nothing was stored.
     """
-    new_id = work.wanted.new_id
-    check_choice(work.host, named, new_id)
-    # Made before anything is stored: it checks model, prompt and tools.
-    agent = work.agent(named or new_id or _UNNAMED)
+    check_choice(work.host, named, work.wanted.new_id)
     if named is not None:
-        return agent
-    _check_first(work.host.sessions, opening(work.host, content))
-    return work.agent(session_of(work.host, None, new_id))
+        return work.agent(named)
+    _tried(work, opening(work.host, content))
+    return work.agent(session_of(work.host, None, work.wanted.new_id))
 
 
-def _check_first(sessions: Sessions, first: Sequence[AppendEvent]) -> None:
-    """Refuse events that no new session could begin with."""
-    header = {"version": FORMAT_VERSION, "id": _UNNAMED, "createdAt": 0, "isSeeded": False}
-    Session.create(header, sessions.composition, sessions.means).decide(first)
+def _tried(work: Opened, first: Sequence[AppendEvent]) -> AgentSettings:
+    """Begin a session with these events in a store that is thrown away, and return its settings.
+
+    Raises:
+        SessionError: model, prompt, tools or events cannot be used.
+    """
+    sessions = work.host.sessions
+    with open_store("sqlite://") as store:
+        scratch = Sessions(store, sessions.composition, means=sessions.means)
+        session = scratch.create()
+        scratch.append_batch(session.id, first)
+        host = replace(work.host, sessions=scratch)
+        return replace(work, host=host).agent(session.id).settings
 
 
 @dataclass(slots=True)
@@ -78,13 +81,12 @@ class Beginning:
             SessionError: session, id or profile cannot be used.
             RecordingError: a session that is there is not recorded.
         """
-        host, new_id = self.work.host, self.work.wanted.new_id
-        check_choice(host, self.named, new_id)
-        # Made before anything is stored: it checks model, prompt and tools.
-        agent = self.work.agent(self.named or new_id or _UNNAMED)
-        talk = None if self.named is None else self._talk(agent)
+        host = self.work.host
+        check_choice(host, self.named, self.work.wanted.new_id)
+        talk = None if self.named is None else self._talk(self.work.agent(self.named))
+        settings = _tried(self.work, ()) if talk is None else talk.agent.settings
         session = "a new session" if self.named is None else f"session {self.named}"
-        asked = agent.settings.model
+        asked = settings.model
         note(
             f"{session}: {asked.model} of {asked.provider}, profile {host.profile.name}; "
             "/help lists commands, Ctrl-D leaves"
@@ -101,7 +103,7 @@ class Beginning:
             SessionExistsError: its id was taken meanwhile.
             SessionError: it cannot begin so.
         """
-        _check_first(self.work.host.sessions, first)
+        _tried(self.work, first)
         session_id = session_of(self.work.host, None, self.work.wanted.new_id)
         note(f"session {session_id}")
         return self._talk(self.work.agent(session_id))
