@@ -12,13 +12,17 @@ TYPE = "note/retitle"
 
 def retitle(event: EventLike, history: History) -> Mapping[int, Json]:
     """Give the message at `data.seq` the text `data.text`; refuse the text `reject`."""
-    if event.data["text"] == "reject":
+    data = event.data if isinstance(event.data, dict) else {}
+    seq, title = data.get("seq"), data.get("text")
+    if type(seq) is not int or not isinstance(title, str):
+        raise ProjectionRejectedError(f"{event.data!r} names no seq and text", seq=event.seq)
+    if title == "reject":
         raise ProjectionRejectedError("the event asks to be rejected", seq=event.seq)
-    message = message_at(history, event.data["seq"])
+    message = message_at(history, seq)
     if message is None:
-        raise ProjectionRejectedError(f"{event.data['seq']} gives no message", seq=event.seq)
-    content = [{"type": "text", "text": event.data["text"]}] if event.data["text"] else []
-    return {event.data["seq"]: {**message, "content": content}}
+        raise ProjectionRejectedError(f"{seq} gives no message", seq=event.seq)
+    content = [{"type": "text", "text": title}] if title else []
+    return {seq: {**message, "content": content}}
 
 
 def retitling() -> MessageProjection:

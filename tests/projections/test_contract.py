@@ -96,3 +96,8 @@ def test_a_projection_that_does_not_refuse_by_code_fails(project: Project) -> No
 def test_a_projection_without_an_owner_fails() -> None:
     with pytest.raises(AssertionError):
         suite(accepting, plugin="unnamed").test_it_names_its_type_and_its_plugin()
+
+
+def test_a_projection_that_stumbles_over_malformed_data_fails() -> None:
+    with pytest.raises(TypeError, match="not subscriptable"):
+        suite(late).test_malformed_data_are_refused_with_an_error_of_a_session(EXAMPLE)

@@ -12,6 +12,7 @@ conftest before the import to see the values of a failed assertion.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
@@ -234,6 +235,15 @@ class MessageProjectionContract:
         assert caught.value.seq == len(refusal.records)
         assert str(caught.value)
 
+    def test_malformed_data_are_refused_with_an_error_of_a_session(self, example: Example) -> None:
+        fold = self._fold(example)
+
+        for data in _malformed(thaw(example.data)):
+            with suppress(SessionError):
+                self.projection.project(
+                    Event(self.projection.type, len(example.records), freeze(data)), fold
+                )
+
     def test_a_refused_event_changes_nothing(self, refusal: Refusal) -> None:
         session = self.session(refusal.records)
         before, used = _seen(session.state.surface), dict(session.state.surface.used)
@@ -311,6 +321,21 @@ def _copied_blocks(before: Sequence[Json], after: Sequence[Json]) -> list[Json]:
         for block in _blocks(after)
         if id(block) not in kept and any(json_equal(block, each) for each in old)
     ]
+
+
+_ODD_VALUES: tuple[Json, ...] = (None, True, -1, 0, 0.5, 2**53, "", "text", [], [None], {}, {"": 0})
+
+
+def _malformed(data: Json) -> Iterator[Json]:
+    """Yield data with something else at each place in turn, and without each member in turn."""
+    yield from _ODD_VALUES
+    if isinstance(data, dict):
+        for name, value in data.items():
+            yield {other: data[other] for other in data if other != name}
+            yield from ({**data, name: odd} for odd in _malformed(value))
+    elif isinstance(data, list):
+        for place, value in enumerate(data):
+            yield from ([*data[:place], odd, *data[place + 1 :]] for odd in _malformed(value))
 
 
 def _blocks(content: Sequence[Json]) -> Iterator[dict[str, Any]]:
