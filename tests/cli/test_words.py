@@ -1,12 +1,18 @@
 """Refusals in the words of what was typed: options, messages, images."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from everfold.cli.advising import message_of
 from everfold.host.opening import open_sessions
 from everfold.session.deciding import AppendEvent
+from everfold.session.errors import UnknownEventError
 from tests.cli.conftest import Run
+from tests.cli.programs import environment
 from tests.talks import talk
 
 
@@ -103,3 +109,80 @@ def test_an_image_that_is_not_there_is_named_as_it_was_typed(
     assert (outcome.status, error["code"]) == (1, code)
     assert said in error["message"]
     assert "seq" not in error
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("lst", "list"), ("sohw", "show"), ("bringback", "bring-back")]
+)
+def test_a_mistyped_command_is_told_its_like(run: Run, typed: str, meant: str) -> None:
+    outcome = run(typed)
+
+    assert outcome.status == 2
+    assert f"No such command {typed!r}. Did you mean {meant!r}?" in outcome.err
+
+
+def test_a_command_like_no_other_is_only_refused(run: Run) -> None:
+    outcome = run("xyzzy")
+
+    assert outcome.status == 2
+    assert "Did you mean" not in outcome.err
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_output_that_is_full_is_named(
+    quay_file: str, more: tuple[str, ...], unbuffered: str
+) -> None:
+    arguments = ["log", "quay", *more, "--store", quay_file]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "everfold.cli.main", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment(PYTHONUNBUFFERED=unbuffered),
+            check=False,
+        )
+
+    assert done.returncode == 1
+    assert b"the output could not be written: No space left on device" in done.stderr
+
+
+def test_a_refusal_of_postgresql_is_one_line(run: Run) -> None:
+    outcome = run("list", "--store", "postgresql://nobody@127.0.0.1:1/x")
+
+    assert outcome.status == 1
+    assert len(outcome.err.splitlines()) == 1
+    assert "the server does not answer" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("print(1)\n", "line 1 is not JSON; `everfold run --record FILE` makes one"),
+        ("[1]\n", "line 1 has another form than a recording's lines"),
+        ("{}\n", "line 1 cannot be read: it is not the head of a recording"),
+        ('{"type": "recording", "version": 2}\n', "line 1 has no 'about'"),
+    ],
+)
+def test_a_file_that_is_no_recording_is_told_in_words(
+    run: Run, tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(text)
+
+    outcome = run("replay", str(path))
+
+    assert outcome.status == 1
+    assert f"is no recording: {said}" in outcome.err
+
+
+def test_an_event_of_an_unknown_type_is_told_with_its_place() -> None:
+    error = UnknownEventError("acme/redact", seq=7)
+
+    assert message_of(error) == f"seq 7: {error}; `--at 6` shows what is before it"
+
+
+def test_an_event_of_an_unknown_type_without_a_place_is_told_as_it_is() -> None:
+    error = UnknownEventError("acme/redact")
+
+    assert message_of(error) == str(error)

@@ -38,7 +38,18 @@ def _inside(error: Any) -> str:
     return f"{where}; `--at {error.seq - 1}` copies what is before it; {ends}"
 
 
-_WORDS: Mapping[str, Callable[[Any], str]] = {"fork-boundary": _beyond, "fork-open-turn": _inside}
+def _unknown(error: Any) -> str:
+    if error.seq is None:
+        return str(error)
+    said = f"seq {error.seq}: {error}"
+    return said if error.seq < 1 else f"{said}; `--at {error.seq - 1}` shows what is before it"
+
+
+_WORDS: Mapping[str, Callable[[Any], str]] = {
+    "fork-boundary": _beyond,
+    "fork-open-turn": _inside,
+    "unknown-event": _unknown,
+}
 """By the code of the error: all that is said, in the words of an option."""
 
 

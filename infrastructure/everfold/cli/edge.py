@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -54,20 +55,40 @@ def run_guarded(command: Callable[[], object], run: Run, arguments: Sequence[str
 
 
 def _report(error: Exception, run: Run, *, as_json: bool) -> int:
+    is_written = _flushed()
     status, facts = _told(error)
+    if isinstance(error, OSError) and (not is_written or _is_full(error)):
+        facts["message"] = f"the output could not be written: {error.strerror or error}"
     facts = {
-        name: run.clean(value) if isinstance(value, str) else value for name, value in facts.items()
+        name: _one_line(run.clean(value)) if isinstance(value, str) else value
+        for name, value in facts.items()
     }
     if as_json:
         text = visible_json(json.dumps({"error": facts}))
     else:
         text = visible(f"everfold: {facts['message']}")
+    sys.stderr.write(text + "\n")
+    return status
+
+
+def _flushed() -> bool:
+    """Write what was printed so far; False if it cannot be written, and is dropped."""
     try:
         sys.stdout.flush()
     except OSError:
         _drop_output()
-    sys.stderr.write(text + "\n")
-    return status
+        return False
+    return True
+
+
+def _is_full(error: OSError) -> bool:
+    # What writes a file of its own names it; an unbuffered output fails at once, and is flushed then.
+    return error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None
+
+
+def _one_line(text: str) -> str:
+    """Return a message whose lines, as drivers write them, are one."""
+    return re.sub(r"\s*[\r\n]\s*", " ", text)
 
 
 def _told(error: Exception) -> tuple[int, dict[str, object]]:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 from importlib import import_module
 from io import TextIOWrapper
 
@@ -49,6 +50,15 @@ class LazyGroup(click.Group):
         module = import_module(f"everfold.cli.commands.{cmd_name.replace('-', '_')}_")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return a command by its name, and what follows it; a mistyped name is told its like."""
+        near = get_close_matches(args[0], COMMANDS, n=1)
+        if args[0] not in COMMANDS and near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click gives it
         """Write the list of commands without importing any."""

@@ -106,16 +106,28 @@ def parsed(text: str, name: str) -> Recording:
                 _take(recording, value, exchanges)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RecordingError(
-                f"{name!r} is no recording: line {number}: {type(error).__name__}: {error}"
+                f"{name!r} is no recording: line {number} {_fault(error)}; `everfold run --record "
+                "FILE` makes one"
             ) from error
     if recording is None:
         raise RecordingError(f"{name!r} is no recording: it is empty")
     return recording
 
 
+def _fault(error: Exception) -> str:
+    """Return in words what is wrong with a line."""
+    if isinstance(error, json.JSONDecodeError):
+        return "is not JSON"
+    if isinstance(error, KeyError):
+        return f"has no {error}"
+    if isinstance(error, ValueError):
+        return f"cannot be read: {error}"
+    return "has another form than a recording's lines"
+
+
 def _head(line: Mapping[str, Any], name: str) -> Recording:
     if line.get("type") != "recording":
-        raise ValueError("the first line is not the head of a recording")
+        raise ValueError("it is not the head of a recording")
     if line.get("version") != VERSION:
         raise RecordingError(
             f"{name!r} is a recording of version {line.get('version')}, this everfold plays {VERSION}"
