@@ -23,6 +23,7 @@ from everfold.routes.scripted import ScriptedRoute, Step
 from everfold.session.composition import Composition, Disposer
 from everfold.session.events import EventLike, Recorded
 from everfold.session.frozen import Json
+from everfold.session.session import Session
 from tests.rebuilding import Rebuilding
 
 T = TypeVar("T")
@@ -133,7 +134,7 @@ class Host:
     def agent(
         self,
         route: Route | Sequence[Route],
-        session_id: str | None = None,
+        session: str | Session | None = None,
         *,
         tools: Sequence[Tool | Callable[..., object]] = (),
         model: ModelSettings = MODEL,
@@ -143,17 +144,18 @@ class Host:
         admit: AdmitImages | None = None,
         takes_over: bool = False,
         sessions: Sessions | None = None,
+        waterfalls: Waterfalls | None = None,
     ) -> Agent:
         """Return an agent; on a new session if none is named."""
         limits = Limits(grace_s=1.0) if limits is None else limits
         routes = route if isinstance(route, Sequence) else (route,)
         return Agent(
             self.sessions if sessions is None else sessions,
-            self.new_session() if session_id is None else session_id,
+            self.new_session() if session is None else session,
             [Checking(one, self.reader, self.differences) for one in routes],
             AgentSettings(model, prompt, retry, limits),
             tools=tools,
-            waterfalls=self.mounted.waterfalls,
+            waterfalls=self.mounted.waterfalls if waterfalls is None else waterfalls,
             admit_images=admit,
             takes_over=takes_over,
             jitter=lambda: 0.0,

@@ -235,7 +235,8 @@ def test_a_stream_yields_pieces_without_and_events_with_a_seq_m3(host: Host) -> 
 
 
 def test_a_failure_comes_out_of_a_stream(host: Host) -> None:
-    agent = host.agent(host.route(), "nowhere")
+    agent = host.agent(host.route(), host.sessions.create("nowhere"))
+    host.sessions.delete("nowhere")
 
     async def talk() -> None:
         async for _ in agent.stream("hi"):

@@ -8,7 +8,7 @@ from everfold.agent.errors import AgentError, InputError
 from everfold.agent.settings import ModelSettings
 from everfold.llm.chunks import Usage
 from everfold.routes.scripted import fails, says
-from everfold.session.errors import IdError, PayloadError
+from everfold.session.errors import IdError, PayloadError, SessionNotFoundError
 from tests.agent.kit import Host, png, run, shown
 
 
@@ -129,3 +129,27 @@ def test_a_key_that_cannot_be_an_id_is_refused(host: Host, key: str) -> None:
         run(agent.ask("hi", key=key))
 
     assert host.log(agent.session_id) == []
+
+
+@pytest.mark.parametrize(
+    ("session", "refusal"),
+    [("nobody", SessionNotFoundError), ("a/b", IdError), (7, IdError)],
+)
+def test_an_agent_on_no_session_is_refused_when_it_is_made(
+    host: Host, session: Any, refusal: type[Exception]
+) -> None:
+    with pytest.raises(refusal):
+        host.agent(host.route(), session)
+
+
+@pytest.mark.parametrize("does_load", [True, False])
+def test_an_agent_takes_the_session_that_create_or_load_returned(
+    host: Host, *, does_load: bool
+) -> None:
+    session = host.sessions.create("talk")
+    given = host.sessions.load("talk") if does_load else session
+
+    agent = host.agent(host.route(says("hello")), given)
+
+    assert agent.session_id == "talk"
+    assert run(agent.ask("hi")).text == "hello"

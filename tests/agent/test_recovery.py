@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from everfold.agent.agent import Agent
-from everfold.agent.settings import AgentSettings, Limits
+from everfold.agent.settings import Limits
 from everfold.llm.budgets import ImageBudget
 from everfold.llm.chunks import BlockEnd, TextDelta
 from everfold.llm.failure import FailureCode
 from everfold.llm.retrying import RetryPolicy
 from everfold.llm.route import Capabilities
 from everfold.plugins.plugin import PluginError
-from everfold.plugins.waterfalls import RequestErrorAnswer, RequestErrorQuestion, Retry
+from everfold.plugins.waterfalls import RequestErrorAnswer, RequestErrorQuestion, Retry, Waterfalls
 from everfold.projections.image_offload.decisions import omit
 from everfold.routes.scripted import Reply, fails, says
-from tests.agent.kit import MODEL, Host, hosting, png, run, shown
+from tests.agent.kit import Host, hosting, png, run, shown
 
 TOO_MANY = FailureCode.IMAGE_OFFLOAD_REQUIRED
 
@@ -115,8 +114,7 @@ def test_advice_on_a_failure_that_nobody_was_there_to_recover_says_how_to_mount_
     host: Host, code: str
 ) -> None:
     route = host.route(fails(code, "too large", offload_images=1))
-    settings = AgentSettings(MODEL)
-    agent = Agent(host.sessions, host.new_session(), route, settings)
+    agent = host.agent(route, waterfalls=Waterfalls())
 
     result = run(agent.ask([png(1)]))
 

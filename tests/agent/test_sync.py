@@ -26,10 +26,10 @@ def test_the_blocking_agent_gives_the_same_results(host: Host) -> None:
 
 
 def test_the_blocking_agent_raises_what_the_agent_raises(host: Host) -> None:
-    with (
-        SyncAgent(host.agent(host.route(), "nowhere")) as agent,
-        pytest.raises(SessionNotFoundError),
-    ):
+    made = host.agent(host.route(), host.sessions.create("nowhere"))
+    host.sessions.delete("nowhere")
+
+    with SyncAgent(made) as agent, pytest.raises(SessionNotFoundError):
         agent.ask("hi")
 
 

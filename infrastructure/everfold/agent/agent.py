@@ -52,18 +52,24 @@ class Agent:
         result = await agent.ask("hello")
 
     Args:
+        session: its id, or what `create` or `load` returned.
         routes: the way to the provider, or several; `settings.model.provider` names one of them.
         tools: functions, or what `everfold.agent.tools.tool` made of them.
         waterfalls: the chains that plugins joined; without it nobody omits images or summarises.
         admit_images: stores images that users and tools give; without it images are refused.
         takes_over: whether to close what another process left open; only right if that process
             is gone, or is to be stopped (group X).
+
+    Raises:
+        SessionNotFoundError, IdError: there is no such session.
+        AgentError: there is no route to the model's provider, or a name stands for two.
+        PayloadError, AccessPathError, ToolDefinitionError: the settings or a tool cannot be used.
     """
 
     def __init__(
         self,
         sessions: Sessions,
-        session_id: str,
+        session: str | Session,
         routes: Route | Iterable[Route],
         settings: AgentSettings,
         *,
@@ -74,8 +80,8 @@ class Agent:
         jitter: Jitter = random.random,
     ) -> None:
         self.sessions = sessions
-        self.session_id = session_id
-        self._log = SessionLog(sessions, session_id)
+        self.session_id = session.id if isinstance(session, Session) else session
+        self._log = SessionLog(sessions, self.session_id)
         self._loop = Loop(
             log=self._log,
             settings=settings,
@@ -93,6 +99,8 @@ class Agent:
         self._cancellation: TurnCancellation | None = None
         self._line, self._turns = Line(), Line()
         self._loop.check(settings)
+        # An unknown session is refused here, and not by the first `ask`.
+        sessions.header(self.session_id)
 
     @property
     def settings(self) -> AgentSettings:
