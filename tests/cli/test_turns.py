@@ -84,3 +84,27 @@ def test_a_count_of_the_last_messages_says_what_it_counts(run: Run, quay_file: s
 
     last = outcome.out.splitlines()[-1]
     assert last == "in what is shown here: 1 message, 0 images, 0 omitted"
+
+
+@pytest.mark.parametrize("which", [("broken",), ("--all",)])
+def test_audit_notes_that_a_turn_is_open_and_finds_the_session_sound(
+    run: Run, sqlite_url: str, which: tuple[str, ...]
+) -> None:
+    crashed(sqlite_url)
+
+    outcome = run("audit", *which, "--store", sqlite_url)
+
+    assert outcome.status == 0
+    assert "broken: sound, 3 events\n  note: a turn is open since seq 0; " in outcome.out
+    assert "`everfold chat broken --resume` closes it and goes on\n" in outcome.out
+
+
+def test_audit_tells_an_open_turn_in_json_where_there_is_one(run: Run, sqlite_url: str) -> None:
+    crashed(sqlite_url)
+    ended(sqlite_url, {"kind": "completed"})
+
+    outcome = run("audit", "--all", "--json", "--store", sqlite_url)
+
+    sessions = {each["session"]: each for each in json.loads(outcome.out)["sessions"]}
+    assert sessions["broken"]["openTurnSeq"] == 0
+    assert "openTurnSeq" not in sessions["told"]

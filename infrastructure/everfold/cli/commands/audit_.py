@@ -1,6 +1,7 @@
 """`everfold audit`: is what is stored whole, and does every view of it agree?"""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import click
 
@@ -17,6 +18,18 @@ from everfold.host.sessions import Sessions
 from everfold.session.frozen import Json
 
 _MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """One audited session.
+
+    Attributes:
+        open_since: the seq of the start of the turn that is open at the end; None if none is.
+    """
+
+    report: AuditReport
+    open_since: int | None
 
 
 @click.command("audit")
@@ -60,15 +73,30 @@ def _audit_one(
         if all_steps or step.effect in ("hid", "changed"):
             output.say(step_text(step))
 
-    report = audit(sessions, session_id, on_step=keep if as_json else say, attachments=held)
+    audited = _audited(sessions, held, session_id, keep if as_json else say)
     if as_json:
-        record = report_record(report)
+        record = report_record(audited)
         output.document(
             {**record, "steps": list(map(_step_record, taken))} if all_steps else record
         )
     else:
-        _say_report(report, held)
-    return DONE if report.is_sound else REFUSED
+        _say_report(audited, held)
+    return DONE if audited.report.is_sound else REFUSED
+
+
+def _audited(
+    sessions: Sessions, held: Holding, session_id: str, on_step: Callable[[Step], None]
+) -> Audited:
+    open_since: int | None = None
+
+    def see(step: Step) -> None:
+        nonlocal open_since
+        if step.type in ("turn/start", "turn/end"):
+            open_since = step.seq if step.type == "turn/start" else None
+        on_step(step)
+
+    report = audit(sessions, session_id, on_step=see, attachments=held)
+    return Audited(report, open_since)
 
 
 def _audit_all(sessions: Sessions, held: Holding, *, as_json: bool) -> int:
@@ -78,8 +106,8 @@ def _audit_all(sessions: Sessions, held: Holding, *, as_json: bool) -> int:
         if as_json:
             output.document_with_list({}, "sessions", map(report_record, reports))
         else:
-            for report in reports:
-                _say_report(report, held, is_short=True)
+            for audited in reports:
+                _say_report(audited, held, is_short=True)
     if not as_json:
         output.say(f"{plural(len(sound), 'session')} audited, {sound.count(False)} not sound")
     if all(sound):
@@ -89,12 +117,12 @@ def _audit_all(sessions: Sessions, held: Holding, *, as_json: bool) -> int:
 
 def _reports(
     sessions: Sessions, held: Holding, sound: list[bool], advance: Callable[[], None]
-) -> Iterator[AuditReport]:
+) -> Iterator[Audited]:
     for summary in sessions.summaries():
-        report = audit(sessions, summary.stream_id, attachments=held)
-        sound.append(report.is_sound)
+        audited = _audited(sessions, held, summary.stream_id, lambda _: None)
+        sound.append(audited.report.is_sound)
         advance()
-        yield report
+        yield audited
 
 
 def step_text(step: Step) -> str:
@@ -109,7 +137,8 @@ def step_text(step: Step) -> str:
     return f"{step.seq:>6}  {one_line(step.type):<18}  {one_line(told[step.effect])}"
 
 
-def _say_report(report: AuditReport, held: Holding, *, is_short: bool = False) -> None:
+def _say_report(audited: Audited, held: Holding, *, is_short: bool = False) -> None:
+    report = audited.report
     verdict = "sound" if report.is_sound else "NOT SOUND"
     read = plural(report.event_count, "event")
     if report.event_count < report.stored_count:
@@ -117,6 +146,8 @@ def _say_report(report: AuditReport, held: Holding, *, is_short: bool = False) -
     output.say(f"{one_line(report.session_id)}: {verdict}, {read}")
     if report.missing:
         output.say(f"  note: {_missing_text(report.missing, held)}")
+    if audited.open_since is not None:
+        output.say(f"  note: {one_line(_open_text(report.session_id, audited.open_since))}")
     if is_short and report.is_sound:
         return
     counts = ", ".join(f"{count} {effect}" for effect, count in report.effects.items())
@@ -129,6 +160,13 @@ def _say_report(report: AuditReport, held: Holding, *, is_short: bool = False) -
     for view in report.views:
         if view.difference is not None:
             output.say(f"  {view_text(view.name, view.difference)}")
+
+
+def _open_text(session_id: str, since: int) -> str:
+    return (
+        f"a turn is open since seq {since}; if the process that ran it is gone, "
+        f"`everfold chat {session_id} --resume` closes it and goes on"
+    )
 
 
 def _missing_text(missing: Sequence[MissingImage], held: Holding) -> str:
@@ -150,8 +188,9 @@ def view_text(name: str, difference: Difference) -> str:
     return f"the {name} view differs first at seq {difference.seq}: {reason}"
 
 
-def report_record(report: AuditReport) -> dict[str, Json]:
+def report_record(audited: Audited) -> dict[str, Json]:
     """Return a report as JSON (docs/cli.md)."""
+    report = audited.report
     record: dict[str, Json] = {
         "session": report.session_id,
         "sound": report.is_sound,
@@ -167,6 +206,8 @@ def report_record(report: AuditReport) -> dict[str, Json]:
         ],
         "views": [_view_record(view) for view in report.views],
     }
+    if audited.open_since is not None:
+        record["openTurnSeq"] = audited.open_since
     if report.missing:
         record["missing"] = [
             {"image": f"{each.seq}:{each.index}", "attachmentId": each.attachment_id}
