@@ -191,7 +191,7 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "mine"
     path.write_text("precious")
 
-    with pytest.raises(RecordingError, match="File exists"):
+    with pytest.raises(RecordingError, match="is there already; name another file"):
         write_recording(Recording(), path)
 
     assert path.read_text() == "precious"
@@ -201,12 +201,12 @@ def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     ("text", "reason"),
     [
         ("", "it is empty"),
-        ("hello", "line 1: JSONDecodeError"),
-        ('{"type": "session", "version": 3}', "line 1: ValueError: the first line"),
+        ("hello", "line 1 is not JSON"),
+        ('{"type": "session", "version": 3}', "line 1 cannot be read: it is not the head"),
         ('{"type": "recording", "version": 9}', "version 9, this everfold plays 2"),
         ('{"type": "recording", "version": 1}', "version 1, this everfold plays 2"),
-        ('{"type": "recording", "version": 2}', "line 1: KeyError"),
-        ("[]", "line 1: AttributeError"),
+        ('{"type": "recording", "version": 2}', "line 1 has no 'about'"),
+        ("[]", "line 1 has another form"),
     ],
 )
 def test_what_is_no_recording_is_refused_with_its_line(text: str, reason: str) -> None:
@@ -217,7 +217,7 @@ def test_what_is_no_recording_is_refused_with_its_line(text: str, reason: str) -
 def test_an_unknown_line_is_refused_with_its_number() -> None:
     text = text_of(read_recording("plain-turn")) + '{"type": "surprise"}\n'
 
-    with pytest.raises(RecordingError, match="line 21: ValueError: type 'surprise' is unknown"):
+    with pytest.raises(RecordingError, match="line 21 cannot be read: type 'surprise' is unk"):
         parsed(text, "x")
 
 
