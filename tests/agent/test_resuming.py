@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from everfold.agent.errors import TakenOverError, TurnOpenError
+from everfold.agent.inbox import InboxReader, claim
 from everfold.llm.chunks import TextDelta
 from everfold.routes.scripted import Reply, calls, hangs, says
+from everfold.session.deciding import AppendEvent, message
 from everfold.session.errors import StoreError
 from tests.agent.faults import CrashError, crashing, failing, faulty
 from tests.agent.kit import Host, run, shown, unanswered
@@ -109,9 +111,40 @@ def test_an_open_turn_of_another_process_is_refused_before_the_model_is_asked_b8
     with pytest.raises(TurnOpenError, match="is inside turn 1") as caught:
         run(host.agent(route, session_id).ask("hello"))
 
-    assert (route.sent, caught.value.code) == ([], "turn-open")
+    assert (route.sent, caught.value.code, caught.value.kept) == ([], "turn-open", None)
+    assert "queued" not in str(caught.value)
     host.sessions.resume(session_id)
     assert run(host.agent(route, session_id).run_queued()) == []
+
+
+def test_an_input_with_a_key_that_meets_an_open_turn_is_said_to_be_queued_and_runs_later(
+    host: Host,
+) -> None:
+    session_id = host.new_session()
+    crash(host, session_id, 3, is_stored=False)
+
+    with pytest.raises(TurnOpenError, match="the input is queued and is run after") as caught:
+        run(host.agent(host.route(), session_id).ask("hello", key="k"))
+
+    assert caught.value.kept == "queued"
+    host.sessions.resume(session_id)
+    (result,) = run(host.agent(host.route(says("hi")), session_id).run_queued())
+    assert run(host.agent(host.route(), session_id).ask("hello", key="k")) == result
+
+
+def test_an_input_that_another_process_is_answering_is_said_to_be_in_its_turn(host: Host) -> None:
+    session_id = host.new_session()
+    run(host.agent(host.route(), session_id).queue("hello", key="k"))
+    session = host.sessions.load(session_id)
+    inbox = InboxReader(host.sessions, session_id).at(session)
+    (message_,) = inbox.next_turn
+    taking = [AppendEvent("turn/start", {"turn": 1}), *claim(inbox, "next-turn").wishes]
+    host.sessions.append_batch(session_id, [*taking, message("user/message", message_)])
+
+    with pytest.raises(TurnOpenError, match="the input is part of that turn") as caught:
+        run(host.agent(host.route(), session_id).ask("hello", key="k"))
+
+    assert caught.value.kept == "taken"
 
 
 def test_a_turn_that_was_taken_over_stops_before_the_model_is_asked_again_b8(host: Host) -> None:

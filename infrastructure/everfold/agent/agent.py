@@ -161,7 +161,8 @@ class Agent:
 
         Raises:
             InputError: the content cannot be put to a model; nothing was stored.
-            TurnOpenError: another process runs a turn; the input is taken back, unless it has a key.
+            TurnOpenError: another process runs a turn; the input is taken back, unless it has a
+                key: then it stays queued, which the error says (`kept`).
             AgentClosedError: the agent was closed; likewise.
             TakenOverError: another process took this turn over.
             SessionError: the store failed.
@@ -196,7 +197,7 @@ class Agent:
             raise
         result = await self._result(find_turn, given.message_id, seq)
         if result.kind == "open":
-            raise TurnOpenError(self.session_id, result.turn, result.start_seq)
+            raise TurnOpenError(self.session_id, result.turn, result.start_seq, "taken")
         return result
 
     async def stream(
@@ -269,7 +270,14 @@ class Agent:
             await self.attach()
             while await self._inputs.waits(given.message_id):
                 await self._run_next()
-        except (TurnOpenError, AgentClosedError):
+        except AgentClosedError:
+            await self._inputs.take_back(given)
+            raise
+        except TurnOpenError as error:
+            if given.key is not None:
+                raise TurnOpenError(
+                    self.session_id, error.turn, error.start_seq, "queued"
+                ) from error
             await self._inputs.take_back(given)
             raise
 

@@ -1,6 +1,16 @@
 """Why an agent refuses to go on."""
 
+from typing import Literal
+
 from everfold.session.errors import SessionError
+
+Kept = Literal["queued", "taken"]
+
+_STAYS: dict[Kept, str] = {
+    "queued": "the input is queued and is run after that turn, by the next ask of any process; asking "
+    "again with its key gives the answer",
+    "taken": "the input is part of that turn, whose answer will be in the log",
+}
 
 
 class AgentError(SessionError):
@@ -14,19 +24,26 @@ class TurnOpenError(AgentError):
 
     Attributes:
         session_id: the session.
+        turn, start_seq: the open turn.
+        kept: where an input is that was not taken back: `queued`, and run by whoever asks next or
+            runs the queue; or `taken` into the open turn. None if nothing of it stays.
     """
 
     code = "turn-open"
 
-    def __init__(self, session_id: str, turn: object, seq: int) -> None:
+    def __init__(self, session_id: str, turn: object, seq: int, kept: Kept | None = None) -> None:
+        stays = "" if kept is None else f"; {_STAYS[kept]}"
         super().__init__(
             f"session {session_id!r} is inside turn {turn} (started at seq {seq}): another process "
-            "runs it, or one that ran it is gone",
+            f"runs it, or one that ran it is gone{stays}",
             seq=seq,
             advice=f"if it is gone, close the turn with `sessions.resume({session_id!r})`, or open "
             "the agent with takes_over=True",
         )
         self.session_id = session_id
+        self.turn = turn
+        self.start_seq = seq
+        self.kept = kept
 
 
 class TakenOverError(AgentError):
