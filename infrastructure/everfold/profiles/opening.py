@@ -99,7 +99,8 @@ class OpenProfile:
         Raises:
             ProfileError, MissingKeyError: as `route`.
         """
-        named = tools_of(self.profile.tools, f"profile {self.profile.name!r}")
+        profile = self.profile
+        named = tools_of(profile.tools, f"profile {profile.name!r}", profile.folder)
         return Agent(
             self.sessions,
             session_id,
