@@ -25,6 +25,16 @@ READING = (
     ("export", "quay"),
 )
 
+CHANGING = (
+    ("omit", "quay", "3:0"),
+    ("fork", "quay"),
+    ("resume", "quay"),
+    ("delete", "quay", "--yes"),
+    ("compact", "quay"),
+    ("run", "hello"),
+    ("chat", "quay"),
+)
+
 
 def told(*arguments: str) -> Outcome:
     """Run the command line and return what it printed."""
@@ -64,3 +74,15 @@ def test_what_reads_needs_no_right_to_write(
 
     assert (outcome.status, outcome.err) == (0, "")
     assert len(outcome.out.splitlines()) == len(expected.out.splitlines())
+
+
+@pytest.mark.parametrize("arguments", CHANGING, ids=" ".join)
+def test_what_changes_a_store_says_that_it_may_not_be_written(
+    locked_url: str, quay_file: str, arguments: tuple[str, ...]
+) -> None:
+    outcome = Worker(run_as_nobody, arguments, locked_url, quay_file).result()
+
+    path = locked_url.removeprefix("sqlite:///")
+    assert outcome.status == 1
+    assert outcome.err.startswith(f"everfold: the store {path} cannot be changed: ")
+    assert "may not be written; the commands that only read it still work\n" in outcome.err

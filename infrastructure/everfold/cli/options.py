@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from everfold.cli.location import VARIABLE, file_of, shown_url, store_url, without_secrets
-from everfold.session.errors import StoreUnavailableError
+from everfold.session.errors import StoreReadOnlyError, StoreUnavailableError
 
 if TYPE_CHECKING:
     from everfold.host.sessions import Sessions
@@ -114,6 +114,7 @@ def writing_sessions(url: str, *, create: bool = False) -> "Iterator[Sessions]":
 
     if not create:
         check_there(url)
+    check_changeable(url)
     with open_sessions(url, create=create) as sessions:
         yield sessions
 
@@ -144,3 +145,22 @@ def check_there(url: str) -> None:
             f"there is no store at {shown_url(url)}; name one with --store or ${VARIABLE}, "
             "or make one: `everfold chat`, `everfold demo`, `everfold import FILE`"
         )
+
+
+def check_changeable(url: str) -> None:
+    """Refuse an SQLite store that is there and may not be written.
+
+    SQLite would only say that it cannot open the file, or what it keeps beside it.
+
+    Raises:
+        StoreReadOnlyError: names what may not be written, the file or its folder.
+    """
+    path = file_of(url)
+    if path is None or not path.is_file():
+        return
+    for place, how in ((path, os.W_OK), (path.parent, os.W_OK | os.X_OK)):
+        if not os.access(place, how):
+            raise StoreReadOnlyError(
+                f"the store {path} cannot be changed: {place} may not be written; "
+                "the commands that only read it still work"
+            )

@@ -10,7 +10,7 @@ from typing import TypeVar
 import click
 
 from everfold.attachments.admission import Notice
-from everfold.cli.options import Run
+from everfold.cli.options import Run, check_changeable
 from everfold.cli.reading import check_session
 from everfold.cli.visible import one_line, visible
 from everfold.profiles.loading import load_profile, located
@@ -74,6 +74,7 @@ def talking(
     with _warnings(run):
         chosen = load_profile(profile)
         url = run.url(store, lambda: located(chosen.store, chosen.folder))
+        check_changeable(url)
         with open_profile(chosen, store=url, create=create, wrap=wrap) as host:
             run.secrets = host.secrets
             host.on_notice = _tell_notice
