@@ -123,6 +123,7 @@ class Host:
     mounted: Mounted
     reader: Sessions
     differences: list[str] = field(default_factory=list)
+    checking: dict[int, Checking] = field(default_factory=dict)
 
     def route(self, *script: Step, **facts: Any) -> ScriptedRoute:
         """Return a route that follows a script."""
@@ -152,7 +153,7 @@ class Host:
         return Agent(
             self.sessions if sessions is None else sessions,
             self.new_session() if session is None else session,
-            [Checking(one, self.reader, self.differences) for one in routes],
+            [self._checking(one) for one in routes],
             AgentSettings(model, prompt, retry, limits),
             tools=tools,
             waterfalls=self.mounted.waterfalls if waterfalls is None else waterfalls,
@@ -160,6 +161,11 @@ class Host:
             takes_over=takes_over,
             jitter=lambda: 0.0,
         )
+
+    def _checking(self, route: Route) -> Checking:
+        """Return what checks a route; one that agents share stays one."""
+        made = Checking(route, self.reader, self.differences)
+        return self.checking.setdefault(id(route), made)
 
     def access(self, session_id: str) -> HostedSession:
         return HostedSession(self.sessions, session_id)

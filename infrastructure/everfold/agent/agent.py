@@ -2,8 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from dataclasses import replace
+from types import TracebackType
 
 from everfold.agent.cancelling import ProgramEndError, TurnCancellation, start
 from everfold.agent.content import AdmitImages
@@ -16,33 +17,19 @@ from everfold.agent.loop import Loop, routes_by_name, tools_by_name
 from everfold.agent.opening import open_turn
 from everfold.agent.results import TurnResult, find_turn, read_turn
 from everfold.agent.settings import AgentSettings, ModelSettings
+from everfold.agent.sharing import release, use
+from everfold.agent.streaming import Live, Queueing, Stored
 from everfold.agent.tools import Tool
 from everfold.agent.turn import TurnRun
 from everfold.host.access import finished
 from everfold.host.sessions import Sessions
-from everfold.llm.chunks import Chunk
 from everfold.llm.retrying import Jitter
 from everfold.llm.route import Route, hang_up
 from everfold.plugins.waterfalls import Waterfalls
-from everfold.session.events import Recorded
 from everfold.session.frozen import Json
 from everfold.session.session import Session
 
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A piece of an answer, while it arrives; it is not stored and has no seq (M3)."""
-
-    turn: int
-    step: int
-    chunk: Chunk
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """An event that is stored; a reader that lost its place goes on after its seq."""
-
-    event: Recorded
+__all__ = ["Agent", "Live", "Stored"]
 
 
 class Agent:
@@ -50,6 +37,9 @@ class Agent:
 
         agent = Agent(sessions, session.id, route, AgentSettings(ModelSettings("p", "m")))
         result = await agent.ask("hello")
+        await agent.close()
+
+    Leave its `async with` block, or call `close`, when done.
 
     Args:
         session: its id, or what `create` or `load` returned.
@@ -213,7 +203,7 @@ class Agent:
             as `ask`
         """
         items: asyncio.Queue[Live | Stored | None] = asyncio.Queue()
-        leave = self.watch(_Queueing(items))
+        leave = self.watch(Queueing(items))
         place = self._line.join()
         asking = start(self._ask(place, content, key, source), "everfold ask")
         asking.add_done_callback(lambda _: items.put_nowait(None))
@@ -292,6 +282,7 @@ class Agent:
             SessionError: there is no such session, or it cannot be read here.
         """
         self._check_open()
+        use(self, self._loop.routes.values())
         if not self._is_attached:
             session = await (self._resume() if self._takes_over else self._log.load())
             await self._inputs.disown(session)
@@ -356,33 +347,34 @@ class Agent:
         return True
 
     async def close(self) -> None:
-        """Cancel what runs, wait until it is closed in the log, and take no more input."""
+        """Cancel what runs, wait until it is closed in the log, and take no more input.
+
+        The connections of routes that no other agent uses in the running event loop are closed too.
+        """
         self._is_closed = True
         self.cancel("disposed")
         async with self._turns.join():
-            pass
+            await hang_up(release(self, self._loop.routes.values()))
+
+    async def __aenter__(self) -> "Agent":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
 
     async def hang_up(self) -> None:
         """Close the connections that the agent's routes keep open in the running event loop.
 
-        For who ends that loop next; other agents on it may be using the same routes.
+        For who ends that loop next and goes on with the agent in another one. Other agents in this
+        loop may be using the same routes; `close` leaves those alone.
         """
         await hang_up(self._loop.routes.values())
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise AgentClosedError(f"the agent of session {self.session_id!r} was closed")
-
-
-@dataclass(frozen=True, slots=True)
-class _Queueing:
-    """A watcher that hands everything to an iteration."""
-
-    items: "asyncio.Queue[Live | Stored | None]"
-
-    def on_chunk(self, turn: int, step: int, chunk: Chunk) -> None:
-        self.items.put_nowait(Live(turn, step, chunk))
-
-    def on_events(self, events: Sequence[Recorded]) -> None:
-        for event in events:
-            self.items.put_nowait(Stored(event))

@@ -94,13 +94,12 @@ class SyncAgent:
         self._loop.stop()
 
     async def _end(self) -> None:
-        await self.agent.close()
-        waiting = self._works - {asyncio.current_task()}
-        if waiting:
-            await asyncio.wait(waiting)
         try:
-            await self.agent.hang_up()
+            await self.agent.close()
         finally:
+            waiting = self._works - {asyncio.current_task()}
+            if waiting:
+                await asyncio.wait(waiting)
             await asyncio.get_running_loop().shutdown_default_executor()
 
     def __enter__(self) -> "SyncAgent":
