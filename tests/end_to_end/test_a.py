@@ -137,6 +137,25 @@ def test_a4_a_413_that_pictures_cannot_cause_takes_none_of_them(
     assert product.kept() == [True] * 6
 
 
+def test_a4_a_413_to_a_short_body_with_tiny_pictures_has_older_messages_summarised(
+    opened: Opening, fake: StrictFake, standing: Standing
+) -> None:
+    fake.rejection = Rejection("R1", "")
+    standing.under_test = {"body"}
+    product = opened(UNCHECKED)
+    for number in range(4):
+        product.say("see " * 3_000, image(img(300, shade=number)))
+    fake.rules = replace(fake.rules, max_body=45_000)
+    product.most_calls = 4 + 1 + 5 + 1
+
+    result = product.say("thanks")
+
+    assert result.kind == "completed"
+    types = [event.type for event in product.log()]
+    assert types.count("compaction/summary") == 1
+    assert "image/offload" not in types
+
+
 @pytest.mark.parametrize("plain", ["Payload Too Large", ""])
 def test_a4_a_summary_right_after_a_413_succeeds(
     opened: Opening, fake: StrictFake, standing: Standing, plain: str

@@ -58,8 +58,18 @@ def test_413_to_a_body_whose_bytes_are_not_those_of_pictures_omits_none() -> Non
 def test_413_to_a_body_shorter_than_any_known_limit_omits_none() -> None:
     failure = failed(413, "", sent(30_000, 30_000))
 
-    assert (failure.code, failure.offload_images) == (FailureCode.INVALID_REQUEST, None)
-    assert "no server is known that takes less" in failure.message
+    assert (failure.code, failure.offload_images) == (WINDOW, None)
+    assert "no server is known that takes less than its 60100 bytes" in failure.message
+    assert "compact the session, or omit some yourself" in failure.message
+
+
+@pytest.mark.parametrize("encoded", [(), (40,), (100, 100), (30_000, 30_000)])
+def test_413_to_a_short_body_is_the_same_with_and_without_small_pictures(
+    encoded: tuple[int, ...],
+) -> None:
+    failure = failed(413, "", sent(*encoded))
+
+    assert (failure.code, failure.offload_images) == (WINDOW, None)
 
 
 def test_413_for_ever_ends_with_pictures_that_could_not_be_its_reason() -> None:

@@ -40,7 +40,7 @@ Images = Sequence[SentImage]
 """The retained pictures of a request, oldest first."""
 
 SHORTEST_LIMIT = 100_000
-"""No server is known that takes fewer bytes: a shorter body is refused for something else."""
+"""No server is known that takes fewer bytes: no picture of a shorter request is why it is refused."""
 
 _MOST_NAMED = 5
 _SHOWN_ID = len("sha256:") + 8
@@ -59,6 +59,18 @@ def offload_required(message: str, count: int) -> LlmError:
 def beyond_omission(message: str) -> LlmError:
     """Return the failure of a request that would be too large without any picture that can go (V7)."""
     text = f"{message}; omitting pictures cannot help, compact the session"
+    return LlmError(LlmFailure(text, FailureCode.CONTEXT_WINDOW_EXCEEDED))
+
+
+def too_short(message: str, body_bytes: int) -> LlmError:
+    """Return the failure of a request whose pictures are too small to be why it is too large.
+
+    It is that of a request without pictures: a compaction is tried, and every picture stays.
+    """
+    text = (
+        f"{message}; no server is known that takes less than its {body_bytes} bytes, so pictures are "
+        "hardly the reason and none was omitted; compact the session, or omit some yourself"
+    )
     return LlmError(LlmFailure(text, FailureCode.CONTEXT_WINDOW_EXCEEDED))
 
 

@@ -27,6 +27,7 @@ from everfold.routes.counting import (
     omittable,
     suspecting,
     through,
+    too_short,
     total_bytes,
 )
 from everfold.routes.limits import RouteLimits
@@ -152,8 +153,7 @@ def _meaning(
     if kind is None or (not sent.images and kind != "body"):
         return None
     if kind == "body" and _is_too_short(sent, _limit(text)):
-        text = f"{said}; no server is known that takes less, so its length is hardly the reason"
-        return LlmFailure(text, FailureCode.INVALID_REQUEST)
+        return too_short(said, sent.body_bytes).failure
     refused = _refused(kind, _limit(text), refusal, sent)
     count = _count(kind, text, refused, sent, limits)
     if not count:
