@@ -15,6 +15,7 @@ from everfold.attachments.versions import RequestVersions
 from everfold.llm.chunks import TextDelta
 from everfold.routes.openai_chat import ChatSettings, OpenAiChatRoute
 from everfold.routes.scripted import ScriptedRoute, hangs, says
+from everfold.routes.settings import settings_from
 from tests.agent.kit import MODEL, Host, run
 from tests.providers.answers import Answer
 from tests.providers.strict_fake import strict_fake
@@ -116,7 +117,8 @@ def test_a_closed_agent_leaves_no_connection_to_a_server_open(host: Host, tmp_pa
     with strict_fake() as fake, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", ResourceWarning)
         fake.will(Answer("hello"))
-        settings = ChatSettings(provider=MODEL.provider, base_url=fake.base_url, api_key="k-1")
+        given = {"provider": MODEL.provider, "base_url": fake.base_url, "api_key": "k-1"}
+        settings = settings_from(ChatSettings, given)
 
         async def talk() -> str:
             async with host.agent(OpenAiChatRoute(settings, versions)) as agent:

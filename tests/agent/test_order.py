@@ -111,10 +111,9 @@ def test_an_input_for_the_next_step_is_stored_while_others_wait_for_their_turn(
 def test_an_input_that_is_refused_holds_up_nobody_behind_it(host: Host) -> None:
     agent = host.agent(host.route(*[says("fine")] * 2))
 
-    async def talk() -> list[BaseException | object]:
-        return await asyncio.gather(
-            agent.ask("0"), agent.ask(""), agent.ask("2"), return_exceptions=True
-        )
+    async def talk() -> list[object]:
+        asks = [agent.ask(text) for text in ("0", "", "2")]
+        return list(await asyncio.gather(*asks, return_exceptions=True))
 
     outcomes = run(talk())
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from io import BytesIO
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -99,7 +100,7 @@ def test_an_image_of_pillow_is_admitted_as_any_other(host: Host, mode: str) -> N
         return admits(images)
 
     def shoot(number: int) -> object:
-        drawing = Image.new(mode, (4, 3))
+        drawing: Any = Image.new(mode, (4, 3))
         return (drawing, ["here", drawing], ToolOutput([drawing]))[number]
 
     wanted = [(f"c{number}", "shoot", {"number": number}) for number in range(3)]
