@@ -39,6 +39,38 @@ def test_a_session_whose_last_event_is_damaged_is_flagged(run: Run, quay: str) -
     assert record["damage"].startswith("seq 13: ")
 
 
+def test_a_session_whose_last_answer_cannot_be_put_together_is_flagged(run: Run, quay: str) -> None:
+    answer = '{"turn":1,"step":1,"message":{"content":[]},"stream":{"time0":1,"records":[7]}}'
+    remove_row(quay, "quay", version_of(13))
+    state = f'{{"eventId":"x","time":5,"data":{answer}}}'
+    rewrite_row(quay, "quay", version_of(12), state.encode())
+
+    record = json.loads(run("list", "--store", quay, "--json").out)
+
+    assert record["lastTime"] is None
+    assert record["damage"].startswith("seq 12: ")
+    assert "its stream cannot be put together" in record["damage"]
+
+
+def test_a_session_without_its_header_is_flagged(run: Run, quay: str) -> None:
+    remove_row(quay, "quay", 1)
+
+    record = json.loads(run("list", "--store", quay, "--json").out)
+
+    assert record["damage"].startswith("header: ")
+
+
+def test_damage_between_header_and_last_event_is_for_an_audit_to_find(run: Run, quay: str) -> None:
+    rewrite_row(quay, "quay", version_of(4), b"{torn}")
+
+    listed = json.loads(run("list", "--store", quay, "--json").out)
+    audited = run("audit", "quay", "--store", quay)
+
+    assert listed["damage"] is None
+    assert audited.status == 1
+    assert "quay seq 4: " in audited.out
+
+
 def test_an_audit_of_all_finds_the_damaged_one(run: Run, quay: str) -> None:
     with open_sessions(quay) as sessions:
         talk(sessions, "second")

@@ -102,7 +102,8 @@ def _listed(store: SessionStore, summary: StreamSummary, with_title: bool) -> Li
     except (SessionError, ValueError, TypeError, KeyError) as error:
         damage.append(f"header: {_reason(error)}")
     try:
-        last_ms = summary.last.time
+        # The whole event is decoded, and its stream put together, as a reader of it would do.
+        last_ms = int(summary.last.envelope()["time"])
     except (SessionError, ValueError, TypeError, KeyError) as error:
         damage.append(f"seq {summary.last.seq}: {_reason(error)}")
     if with_title:
