@@ -158,7 +158,7 @@ def test_a_refusal_of_postgresql_is_one_line(run: Run) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("print(1)\n", "line 1 is not JSON; `everfold run --record FILE` makes one"),
+        ("print(1)\n", "line 1 is not JSON\n"),
         ("[1]\n", "line 1 has another form than a recording's lines"),
         ("{}\n", "line 1 cannot be read: it is not the head of a recording"),
         ('{"type": "recording", "version": 2}\n', "line 1 has no 'about'"),

@@ -106,8 +106,7 @@ def parsed(text: str, name: str) -> Recording:
                 _take(recording, value, exchanges)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RecordingError(
-                f"{name!r} is no recording: line {number} {_fault(error)}; `everfold run --record "
-                "FILE` makes one"
+                f"{name!r} is no recording: line {number} {_fault(error)}"
             ) from error
     if recording is None:
         raise RecordingError(f"{name!r} is no recording: it is empty")
