@@ -415,7 +415,8 @@ def test_no_key_is_in_a_repr(tmp_path: Path) -> None:
     with strict_fake() as fake:
         provided(tmp_path, fake)
         with open_profile(load_profile()) as host:
-            shown = repr((host, host.profile, host.route(), host.agent("x")))
+            agent = host.agent(host.sessions.create().id)
+            shown = repr((host, host.profile, host.route(), agent))
 
     assert host.secrets == [KEY]
     assert KEY not in shown
