@@ -8,6 +8,7 @@ from everfold.cli.advising import message_of
 from everfold.cli.talk.telling import failure_text
 from everfold.llm.failure import FailureCode, LlmFailure
 from everfold.projections.compaction.errors import CompactionBusyError
+from everfold.routes.failures import UNKNOWN_MODEL
 from everfold.session.errors import CorruptStreamError, IdError, SessionError
 from tests.test_messages import PYTHON, SHELL
 
@@ -70,3 +71,12 @@ def test_advice_that_fits_both_is_the_librarys() -> None:
 
 def test_a_turn_that_ended_otherwise_is_told_by_its_kind() -> None:
     assert failure_text(TurnResult("s", 1, "blocked")) == "the turn ended: blocked"
+
+
+def test_an_unknown_model_is_told_with_the_options_that_choose_others() -> None:
+    message = f"the provider answered 404: no model 'm'; {UNKNOWN_MODEL}"
+    failure = LlmFailure(message, FailureCode.INVALID_REQUEST, 404)
+
+    told = failure_text(TurnResult("s", 1, "error", failure=failure))
+
+    assert told == f"INVALID_REQUEST: {message}; --model and --route choose others"

@@ -1,10 +1,12 @@
 """A damaged stream: what is before the damage is read, the damage is named, nothing else suffers."""
 
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
-from everfold.session.errors import CorruptStreamError, StoreError
+from everfold.session.errors import CorruptStreamError, StoreError, StoreUnavailableError
 from everfold.session.events import Recorded
 from everfold.session.ports import SessionStore
 from everfold.store.contract.rows import row, rows, versions
@@ -107,3 +109,15 @@ def test_a_row_that_was_written_past_a_gap_is_not_taken_for_the_end(store_url: s
 
         assert store.version("a") == 11
         assert read_until_damage(store, descending=False)[1] == DAMAGED_SEQ
+
+
+def test_a_file_that_lost_its_end_is_called_damaged(sqlite_url: str) -> None:
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    with open_store(sqlite_url) as store:
+        store.append(rows("a", 1, 100))
+    os.truncate(path, 5_000)
+
+    with pytest.raises(
+        StoreUnavailableError, match=r"is damaged: database disk image is malformed$"
+    ):
+        open_store(sqlite_url)

@@ -103,6 +103,8 @@ def _header(path: Path, how: dict[str, str]) -> int:
     except sqlite3.OperationalError as error:
         raise StoreUnavailableError(f"cannot open {path}: {error}") from error
     except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
+            raise StoreUnavailableError(f"{path} is damaged: {error}") from error
         raise ForeignDatabaseError(f"{path} is not an SQLite database: {error}") from error
     if application_id != APPLICATION_ID:
         raise ForeignDatabaseError(

@@ -9,6 +9,7 @@ from everfold.cli.advising import advice_for
 from everfold.cli.describe import message_lines, plural
 from everfold.cli.talk.host import note, write
 from everfold.llm.chunks import Chunk, TextDelta
+from everfold.routes.failures import UNKNOWN_MODEL
 from everfold.session.derive import message_of
 from everfold.session.events import Recorded
 
@@ -167,4 +168,6 @@ def advice_of(result: TurnResult) -> str | None:
     """Return what people can do about a failed turn, None where there is nothing to say."""
     if result.failure is None:
         return None
+    if result.failure.message.endswith(UNKNOWN_MODEL):
+        return "--model and --route choose others"
     return advice_for(str(result.failure.code), result.session_id) or result.advice
