@@ -13,7 +13,7 @@ from PIL import Image
 
 from everfold.attachments.filesystem import FileAttachments
 from tests.cli.conftest import Run
-from tests.cli.programs import run_process, started
+from tests.cli.programs import started
 from tests.cli.talking import (
     KEY,
     PATIENCE_S,
@@ -276,38 +276,6 @@ def test_an_answer_cut_off_by_its_limit_is_done_in_part(run: Run, tmp_path: Path
 
     assert (outcome.status, outcome.out) == (3, "half of\n")
     assert "the turn ended: max-tokens" in outcome.err
-
-
-def test_a_prompt_may_be_piped_in(url: str) -> None:
-    outcome = run_process("run", "--store", url, stdin=b"What is\nthis?\n")
-
-    assert (outcome.status, outcome.out) == (0, "You said 'What is\\nthis?'; I see 0 image(s).\n")
-
-
-def test_calls_of_one_id_are_said_to_be_repaired(url: str, tmp_path: Path) -> None:
-    twice = {"calls": [{"id": "c", "name": "no", "arguments": {}}] * 2}
-    profile = scripted(tmp_path, twice, {"text": "done"})
-
-    outcome = run_process("run", "go", "--store", url, "--profile", str(profile))
-
-    assert "[repaired: id 'c' made unique]" in outcome.err
-    assert "Unicode" not in outcome.err
-
-
-def test_a_prompt_that_is_not_valid_unicode_is_repaired_and_kept(url: str) -> None:
-    outcome = run_process("run", "-", "--store", url, stdin=b"caf\xe9")
-
-    assert outcome.status == 0
-    assert "text that is not valid Unicode was repaired" in outcome.err
-    assert "content/repaired" in types_of(url)
-
-
-@pytest.mark.parametrize("stdin", [b"", b" \n"])
-def test_an_empty_prompt_is_refused(url: str, stdin: bytes) -> None:
-    outcome = run_process("run", "--store", url, stdin=stdin)
-
-    assert outcome.status == 2
-    assert "the prompt is empty" in outcome.err
 
 
 def test_a_session_goes_on(run: Run, url: str) -> None:
