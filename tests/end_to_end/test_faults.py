@@ -299,7 +299,8 @@ def test_every_kind_of_fault_in_one_session_leaves_it_usable(
 
     for number, fault in enumerate(faults):
         fake.will(fault)
-        product.say(f"n{number}", image(img(shade=number)))
+        # Large enough for pictures to be why a request is too large.
+        product.say(f"n{number}", image(img(40_000, shade=number)))
         fake.answers.clear()
 
     assert product.say("and now?").kind == "completed"
