@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from everfold.host.sessions import Sessions
-from everfold.projections.catalog import detached_composition
 from everfold.session.ports import SessionStore
 from everfold.store.urls import open_store
-from tests.compaction.kit import REBUILDING, StrictRoute, summarising
+from tests.compaction.kit import StrictRoute, comparing, summarising
 
 STORES = ("store", "any_store")
 """The fixtures that give the store of a test."""
@@ -26,11 +24,8 @@ def store(sqlite_url: str) -> Iterator[SessionStore]:
 def rebuilding(request: pytest.FixtureRequest) -> Iterator[None]:
     """Every request of a test, for an answer or a summary, must equal the one that the log alone gives."""
     stores = [request.getfixturevalue(name) for name in STORES if name in request.fixturenames]
-    readers = [Sessions(each, detached_composition(), snapshot_every=0) for each in stores]
-    REBUILDING.reader, REBUILDING.differences = next(iter(readers), None), []
-    yield
-    REBUILDING.reader = None
-    assert REBUILDING.differences == []
+    with comparing(stores):
+        yield
 
 
 @pytest.fixture

@@ -1,15 +1,18 @@
 """Conversations to be summarised, routes that summarise them, and what a strict provider checks."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from everfold.host.access import HostedSession
+from everfold.host.sessions import Sessions
 from everfold.llm.failure import FailureCode, LlmError, LlmFailure
 from everfold.llm.route import Capabilities, LlmRequest, Prepared
 from everfold.plugins.waterfalls import Waterfalls
+from everfold.projections.catalog import detached_composition
 from everfold.projections.compaction.engine import Compacted, Compactor, Outcome
 from everfold.projections.compaction.job import CompactionWish
 from everfold.projections.compaction.settings import CompactionSettings
@@ -17,6 +20,7 @@ from everfold.projections.token_meter.meter import Meter
 from everfold.projections.token_meter.prices import message_price, tools_price
 from everfold.routes.scripted import Reply, ScriptedRoute, Step, says
 from everfold.session.frozen import Json
+from everfold.session.ports import SessionStore
 from tests.domain.kit import assistant, system, text, tool_result, user
 from tests.projections.kit import Never as Never
 from tests.rebuilding import Rebuilding
@@ -25,6 +29,21 @@ T = TypeVar("T")
 
 REBUILDING = Rebuilding(None)
 """Compares what the routes of these tests are asked; a fixture tells it the store of each test."""
+
+
+@contextmanager
+def comparing(stores: Sequence[SessionStore]) -> Iterator[None]:
+    """Compare each request of the block with the one that the log alone gives.
+
+    Args:
+        stores: the one that is used; if there is none, nothing may be sent.
+    """
+    readers = [Sessions(each, detached_composition(), snapshot_every=0) for each in stores]
+    REBUILDING.reader, REBUILDING.differences = next(iter(readers), None), []
+    yield
+    REBUILDING.reader = None
+    assert REBUILDING.differences == []
+
 
 PATIENCE_S = 60.0
 HEADER: Mapping[str, Json] = {"config": {"provider": "scripted", "model": "m"}}

@@ -1,6 +1,7 @@
 """Logs of the earlier design, image offload by surface replacement, read and continue (seed 3)."""
 
 import json
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -31,7 +32,7 @@ from everfold.projections.tool_result_pruner.cutting import PruneLimits
 from everfold.projections.tool_result_pruner.pruning import cuts, prune
 from everfold.routes.scripted import echo, fails, says
 from everfold.session.ports import SessionStore
-from tests.compaction.kit import compact, run, summarising
+from tests.compaction.kit import compact, comparing, run, summarising
 from tests.compaction.mounting import agent, mounted
 from tests.domain.kit import log, wishes_of
 from tests.interchange.files import HEADER as FILE_HEADER
@@ -47,12 +48,13 @@ KEPT = [True, True, True, False, False, False]
 
 
 @pytest.fixture
-def access(store: SessionStore) -> HostedSession:
+def access(store: SessionStore) -> Iterator[HostedSession]:
     """The log, imported from a file as its host left it."""
     sessions = Sessions(store, detached_composition())
     content = file_of(json.loads(json.dumps(LOG)), {**FILE_HEADER, "id": "s"})
     import_session([content], store, sessions.composition, system_means())
-    return HostedSession(sessions, "s")
+    with comparing([store]):
+        yield HostedSession(sessions, "s")
 
 
 def marks(access: HostedSession) -> list[list[bool]]:
