@@ -80,7 +80,7 @@ def stored_schema_version(path: Path, *, is_ours: bool = False) -> int | None:
             understood without it.
 
     Raises:
-        ForeignDatabaseError: the file is not an SQLite database, or not one of ours.
+        ForeignDatabaseError: the file is damaged, is not an SQLite database, or not one of ours.
         StoreUnavailableError: it is a directory, or may not be read.
     """
     if not path.exists():
@@ -103,9 +103,9 @@ def _header(path: Path, how: dict[str, str]) -> int:
     except sqlite3.OperationalError as error:
         raise StoreUnavailableError(f"cannot open {path}: {error}") from error
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT:
-            raise StoreUnavailableError(f"{path} is damaged: {error}") from error
-        raise ForeignDatabaseError(f"{path} is not an SQLite database: {error}") from error
+        is_damaged = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CORRUPT
+        what = "is damaged" if is_damaged else "is not an SQLite database"
+        raise ForeignDatabaseError(f"{path} {what}: {error}") from error
     if application_id != APPLICATION_ID:
         raise ForeignDatabaseError(
             f"{path} is an SQLite database of another program "
