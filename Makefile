@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --only-binary :all:
 
 SOURCE_ROOTS := domain projections infrastructure
-PYTEST ?= -n 2 --dist loadgroup
+PYTEST ?= -n 3 --dist loadgroup
 CRASHES ?= 200
 
 .DEFAULT_GOAL := help

@@ -170,7 +170,12 @@ def test_a_turn_that_is_cancelled_while_its_summary_is_waited_for_is_closed(
         return result.kind
 
     assert run(cancelled()) == "aborted"
-    assert [data["error"] for data in product.data("compaction/end")] == ["cancelled"]
+    (end,) = product.data("compaction/end")
+    # Whichever of the two sees it first: the wait, or the task that waits.
+    assert end["error"] in (
+        "cancelled",
+        "the compaction was cancelled; older messages are in place",
+    )
     assert [event.type for event in product.log()][-2:] == ["step/end", "turn/end"]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everfold.session.errors import CorruptStreamError, StoreError, StoreUnavailableError
+from everfold.session.errors import CorruptStreamError, ForeignDatabaseError, StoreError
 from everfold.session.events import Recorded
 from everfold.session.ports import SessionStore
 from everfold.store.contract.rows import row, rows, versions
@@ -118,6 +118,6 @@ def test_a_file_that_lost_its_end_is_called_damaged(sqlite_url: str) -> None:
     os.truncate(path, 5_000)
 
     with pytest.raises(
-        StoreUnavailableError, match=r"is damaged: database disk image is malformed$"
+        ForeignDatabaseError, match=r"is damaged: database disk image is malformed$"
     ):
         open_store(sqlite_url)
