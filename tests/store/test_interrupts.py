@@ -100,7 +100,8 @@ def test_a_signal_handler_that_appends_breaks_no_batch(store_url: str, noted_in:
     if noted_in == "s":
         stored = [seq for seq in stored if seq not in noted]
     else:
-        assert (noted, stored) == (notes, list(range(600)))
+        # A handler may come amid the one before it, and be told first.
+        assert (sorted(noted), stored) == (notes, list(range(600)))
     assert acknowledged == stored
     assert noted != []
     assert all(second == first + 1 for first, second in pairs(acknowledged))
