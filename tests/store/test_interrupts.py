@@ -2,6 +2,7 @@
 
 import random
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -33,6 +34,8 @@ def interrupted_soon(wait_s: float) -> Iterator[None]:
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, strike)
+    # Python itself swallows one that falls into a finalizer, and tells this hook; no Python runs in it.
+    hook, sys.unraisablehook = sys.unraisablehook, bool
     try:
         signal.setitimer(signal.ITIMER_REAL, wait_s, 0.05)
         yield
@@ -42,6 +45,7 @@ def interrupted_soon(wait_s: float) -> Iterator[None]:
         is_armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        sys.unraisablehook = hook
 
 
 def append_until_interrupted(sessions: Sessions, acknowledged: list[int], wait_s: float) -> None:
