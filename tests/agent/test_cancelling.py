@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from everfold.agent.agent import Agent, Live, Stored
+from everfold.agent.agent import Agent
 from everfold.agent.errors import AgentClosedError
 from everfold.agent.settings import Limits
+from everfold.agent.streaming import Live, Stored
 from everfold.agent.tools import ToolContext
 from everfold.llm.chunks import BlockEnd, Chunk, TextDelta, ToolCallDelta
 from everfold.plugins.waterfalls import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from everfold.agent.agent import Live, Stored
+from everfold.agent.streaming import Live, Stored
 from everfold.interchange.exporting import export_session
 from everfold.interchange.importing import import_session
 from everfold.projections.read_models.title import TITLE

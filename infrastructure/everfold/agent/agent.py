@@ -29,8 +29,6 @@ from everfold.plugins.waterfalls import Waterfalls
 from everfold.session.frozen import Json
 from everfold.session.session import Session
 
-__all__ = ["Agent", "Live", "Stored"]
-
 
 class Agent:
     """Runs one session with a model and tools. For one event loop; several tasks may use it.
